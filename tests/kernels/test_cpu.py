@@ -1,0 +1,125 @@
+"""The CPU kernels against the reference: frozen rewards, the update pass, the online walk."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.worlds import World, ambiguous, near_zero, worlds
+from voronaut import clusters as ref
+from voronaut.kernels import cpu, cpu_online
+from voronaut.kernels.rules import LOG, SQRT, Rules
+
+FLOOR = 0.01
+
+
+def concave(objective: int) -> ref.Concave:
+    return ref.sqrt if objective == SQRT else lambda gap: ref.log(gap, FLOOR)
+
+
+def rules(world: World, objective: int = SQRT) -> Rules:
+    return Rules(world.step_size, world.balance, objective, FLOOR)
+
+
+def scale(world: World) -> float:
+    """The largest number that goes into a gap: rounding is relative to it."""
+    clusters = world.clusters
+    most = max(np.abs(world.states).max(), np.abs(clusters.centers).max())
+    return float(1 + most * np.sqrt(world.states.shape[1]) + ref.weights(clusters, world.balance).max())
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds())
+def test_gaps_are_the_references(world: World) -> None:
+    prepared = cpu.prepare(*world.clusters, world.balance)
+    np.testing.assert_allclose(
+        prepared.gaps, ref.gaps(world.clusters, world.balance), rtol=0, atol=1e-12 * scale(world)
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds(), st.sampled_from([SQRT, LOG]))
+def test_frozen_rewards_are_copy_update_subtract(world: World, objective: int) -> None:
+    prepared = cpu.prepare(*world.clusters, world.balance)
+    got = cpu.rewards(prepared, world.states, rules(world, objective))
+    for state, reward in zip(world.states, got, strict=True):
+        if ambiguous(world, world.clusters, state):
+            continue
+        wanted = ref.reward(world.clusters, state, world.step_size, world.balance, concave(objective))
+        loose = objective == SQRT and near_zero(world, world.clusters, state)
+        assert reward == pytest.approx(wanted, rel=1e-12, abs=(1e-6 if loose else 1e-11) * scale(world))
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds())
+def test_the_update_pass_is_the_references_sequence(world: World) -> None:
+    after = world.clusters
+    for state in world.states:
+        if ambiguous(world, after, state):
+            return
+        after = ref.absorb(after, state, world.step_size, world.balance)
+    order = np.arange(len(world.states))
+    centers, counts = cpu.update(*world.clusters, world.states, order, rules(world))
+    np.testing.assert_allclose(centers, after.centers, rtol=0, atol=1e-12 * scale(world))
+    assert counts.tolist() == after.counts.tolist()
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds(), st.sampled_from([SQRT, LOG]))
+def test_the_online_walk_is_algorithm_1(world: World, objective: int) -> None:
+    clusters, wanted, loose = world.clusters, [], False
+    for state in world.states:
+        if ambiguous(world, clusters, state):
+            return
+        loose |= near_zero(world, clusters, state)
+        wanted.append(ref.reward(clusters, state, world.step_size, world.balance, concave(objective)))
+        clusters = ref.absorb(clusters, state, world.step_size, world.balance)
+    kept = cpu_online.keep(cpu.prepare(*world.clusters, world.balance))
+    done = cpu_online.step(*world.clusters, kept, world.states, rules(world, objective))
+    tolerance = 1e-6 if loose and objective == SQRT else 1e-11
+    np.testing.assert_allclose(done.rewards, wanted, rtol=1e-12, atol=tolerance * scale(world))
+    np.testing.assert_allclose(done.kept.gap, ref.gaps(clusters, world.balance), rtol=0, atol=1e-12 * scale(world))
+    assert done.recomputed <= done.grown
+    assert done.counts.tolist() == clusters.counts.tolist()
+
+
+def test_thousands_of_online_steps_stay_exact() -> None:
+    rng = np.random.default_rng(0)
+    states = np.cumsum(rng.normal(size=(4000, 5)), axis=0) / 20
+    clusters = ref.Clusters(np.zeros((20, 5)), np.ones(20, np.int64))
+    kept = cpu_online.keep(cpu.prepare(*clusters, 1e-3))
+    done = cpu_online.step(*clusters, kept, states, Rules(0.05, 1e-3))
+    wanted = []
+    for state in states:
+        wanted.append(ref.reward(clusters, state, 0.05, 1e-3))
+        clusters = ref.absorb(clusters, state, 0.05, 1e-3)
+    np.testing.assert_allclose(done.rewards, wanted, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(done.centers, clusters.centers, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_threads_change_nothing(threads: int) -> None:
+    rng = np.random.default_rng(0)
+    prepared = cpu.prepare(rng.normal(size=(50, 17)).astype("f"), np.ones(50, np.int64), 1e-3)
+    states = rng.normal(size=(1001, 17)).astype("f")
+    one, many = (cpu.rewards(prepared, states, Rules(0.05, 1e-3), n) for n in (1, threads))
+    assert one.tobytes() == many.tobytes()
+
+
+@pytest.mark.parametrize("clusters", [2, 15, 16, 17, 33])
+def test_padding_wins_nothing_and_all_ties_fall_to_the_lowest_index(clusters: int) -> None:
+    prepared = cpu.prepare(np.zeros((clusters, 3)), np.ones(clusters, np.int64), 0.1)
+    assert cpu.assign(prepared, np.full((4, 3), 1e3)).tolist() == [0] * 4
+    far = np.zeros((clusters, 3))
+    far[-1] = 5.0
+    assert cpu.assign(cpu.prepare(far, np.ones(clusters, np.int64), 0.1), np.full((1, 3), 6.0)).tolist() == [
+        clusters - 1
+    ]
+
+
+def test_counts_beyond_float32_still_count() -> None:
+    """2^24 + 1 is no float32: weights must come from whole numbers."""
+    counts = np.array([2**30, 2**30 + 3])
+    centers = np.zeros((2, 1), np.float32)
+    after = cpu.update(centers, counts, np.zeros((5, 1), np.float32), np.arange(5), Rules(0.5, 1.0))[1]
+    assert after.tolist() == [2**30 + 4, 2**30 + 4]
