@@ -1,0 +1,276 @@
+"""k-means maximum entropy exploration: a state earns what it adds to the spread of the clusters."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut.bonuses.files import Saved, check_state
+from voronaut.bonuses.reservoir import Reservoir
+from voronaut.bonuses.settings import Settings, check_contents, check_features, checked, fresh_seed
+from voronaut.bonuses.states import Batch, check_on_bad, read
+from voronaut.entropy.cells import bound, cell_entropy
+from voronaut.kernels.rules import OBJECTIVES, Rules
+
+Floats = NDArray[np.floating[Any]]
+Features = Callable[[Any], Any]
+
+LOG_FLOOR = 1e-3  # of the mean gap: where "log" is cut off
+FAR = 64.0  # states this many spreads away from the reference point move it: float32 has 2^18 steps left there
+
+
+class KME(Saved):
+    """r(s) = L_f after absorbing s, less L_f before (Eq. 2), with balanced online k-means as the memory.
+
+    Args:
+        dim: length of a state (of a feature vector, with `features`), d.
+        clusters: number of clusters, k.
+        step_size: how far the winning center moves toward a state, α.
+        balance: balancing strength, κ: what each absorbed state adds to the distance to its cluster.
+        objective: concave function f of the gaps: "sqrt" (the paper's) or "log" (Theorem 2's, cut off at 1e-3 of the
+            mean gap, which is fixed at each update).
+        init: "zeros" starts all centers at 0 as the paper does; "data" at distinct random states of the first batch,
+            before which every state earns 0. Counts start at 1.
+        seed: of the shuffles and the choice of first centers. None: a fresh one.
+        dtype: "float32" (fast) or "float64" (exact). float32 works at any offset: states are taken relative to a
+            reference point near them, subtracted in their own precision.
+        threads: for `rewards`; the results do not depend on it.
+        on_bad: "raise" on states that are not finite, or "drop": pay them 0, learn nothing from them, count them.
+        features: function from states to the vectors that are clustered, (..., anything) -> (..., dim).
+    """
+
+    learns = True
+    pays = True
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        clusters: int = 300,
+        step_size: float = 0.05,
+        balance: float = 1e-4,
+        objective: Literal["sqrt", "log"] = "sqrt",
+        init: Literal["zeros", "data"] = "zeros",
+        seed: int | None = 0,
+        dtype: Literal["float32", "float64"] = "float32",
+        threads: int = 1,
+        on_bad: Literal["raise", "drop"] = "raise",
+        features: Features | None = None,
+    ) -> None:
+        self.settings = checked(
+            Settings(dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
+        )
+        self.dim, self.features = dim, check_features(features)
+        self._on_bad = check_on_bad(on_bad)
+        self._centers = np.zeros((clusters, dim), dtype)
+        self._counts: NDArray[np.int64] = np.ones(clusters, np.int64)
+        self._origin = np.zeros(dim)
+        self._floor = 1.0
+        self._updates = self._bad = self._grown = self._recomputed = 0
+        self._reservoir = Reservoir(max(16_384, 32 * clusters), dim, dtype, self.settings.seed)
+        self._prepared: Any = None  # the kernel's view of the clusters, made when needed
+        self._kept: Any = None  # gaps that follow `step`
+
+    # What a loop asks for
+
+    def rewards(self, next_states: Any) -> Floats:
+        """(..., d) -> (...,): what each state would earn against the clusters as they are. Changes nothing."""
+        batch = self._read(next_states)
+        if self._empty or not len(batch.states):
+            return batch.restore(np.zeros(len(batch.states), self.settings.dtype))
+        return batch.restore(self._kernel().rewards(self._view(), batch.states, self._rules, self.settings.threads))
+
+    def update(self, next_states: Any) -> None:
+        """One shuffled pass of online k-means over the states (..., d)."""
+        batch = self._ready(next_states)
+        states = batch.states
+        if not len(states):
+            return
+        order = np.random.default_rng([self.settings.seed, self._updates]).permutation(len(states))
+        self._centers, self._counts = self._kernel().update(self._centers, self._counts, states, order, self._rules)
+        self._absorbed(states)
+
+    def step(self, next_states: Any) -> Floats:
+        """Algorithm 1 in the given order: reward and absorb state by state, (n, d) -> (n,)."""
+        from voronaut.kernels import cpu_online
+
+        batch = self._ready(next_states)
+        if not len(batch.states):
+            return batch.restore(np.zeros(0, self.settings.dtype))
+        kept = self._kept or cpu_online.keep(self._view())
+        done = cpu_online.step(self._centers, self._counts, cpu_online.Gaps(*kept), batch.states, self._rules)
+        self._centers, self._counts = done.centers, done.counts
+        self._grown += done.grown
+        self._recomputed += done.recomputed
+        self._absorbed(batch.states, done.kept)
+        return batch.restore(done.rewards)
+
+    # What it knows
+
+    @property
+    def centers(self) -> NDArray[np.float64]:
+        """Cluster centers μ in the states' own coordinates, (k, d)."""
+        return self._centers + self._origin
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """States absorbed by each cluster, n (k,); they start at 1."""
+        return self._counts.copy()
+
+    @property
+    def gaps(self) -> NDArray[np.float64]:
+        """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,). A negative gap marks an empty cell."""
+        raw = self._kept[0] if self._kept else self._view().gaps
+        return np.asarray(raw, np.float64)
+
+    def objective_value(self) -> float:
+        """L_f = Σ_i f(gap_i) (Eq. 3)."""
+        if self.settings.objective == "sqrt":
+            return float(np.sqrt(np.maximum(self.gaps, 0)).sum())
+        return float(np.log(np.maximum(self.gaps, self._floor)).sum())
+
+    def entropy(self) -> float:
+        """Entropy in nats of all states absorbed so far, from cell masses and second moments (`entropy.cells`).
+
+        Measured on a fair sample of them against the clusters as they are. NaN before there are states enough.
+        """
+        sample = self._reservoir.sample
+        if len(sample) <= self.dim:
+            return math.nan
+        return cell_entropy(sample, self._kernel().assign(self._view(), sample), self.settings.clusters)
+
+    def entropy_bound(self) -> float:
+        """(d/k) Σ ln gap_i + ln V_d − d ln 2, Theorem 2 in nats (the paper prints −d). −inf if a gap is ≤ 0."""
+        return bound(self.gaps, self.dim)
+
+    def metrics(self) -> dict[str, float]:
+        """A flat dict of floats for any logger; docs/metrics.md says what each means."""
+        gaps, cells = self.gaps, self._cell_masses()
+        return {
+            "objective": self.objective_value(),
+            "entropy": self.entropy(),
+            "entropy_bound": self.entropy_bound(),
+            "gap_mean": float(gaps.mean()),
+            "gap_min": float(gaps.min()),
+            "clamped_gaps": float((gaps < 0).sum()),
+            "empty_cells": float((cells == 0).mean()),
+            "cell_mass_cv": float(cells.std() / max(cells.mean(), 1e-12)),
+            "count_cv": float(self._counts.std() / self._counts.mean()),
+            "states": float(self._reservoir.seen),
+            "bad_states": float(self._bad),
+            "updates": float(self._updates),
+            "grown_gaps": float(self._grown),
+            "recomputed_gaps": float(self._recomputed),
+        }
+
+    # Saving
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Keyword arguments that make this bonus again; functions cannot be saved and must be given again."""
+        return {**self.settings._asdict(), "features": None if self.features is None else "give it again"}
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Everything learned, as named arrays (copies)."""
+        none = np.zeros(0, self.settings.dtype)
+        gap, second, nearest = self._kept or (none, none, np.zeros(0, np.int64))
+        return {
+            "centers": self._centers.copy(),
+            "counts": self._counts.copy(),
+            "origin": self._origin.copy(),
+            "floor": np.array([self._floor]),
+            "totals": np.array([self._reservoir.seen, self._updates, self._bad, self._grown, self._recomputed]),
+            "sample": self._reservoir.sample.copy(),
+            "kept_gap": gap.copy(),
+            "kept_bound": second.copy(),
+            "kept_nearest": nearest.copy(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state_dict` gave; anything that does not fit is refused and changes nothing."""
+        fresh = KME(**{**self.params, "features": None}).state_dict()
+        check_state(state, fresh, "KME")
+        check_contents(state, self._reservoir.size)
+        self._centers, self._counts = state["centers"].copy(), state["counts"].copy()
+        self._origin, self._floor = state["origin"].copy(), float(state["floor"][0])
+        seen, self._updates, self._bad, self._grown, self._recomputed = (int(n) for n in state["totals"])
+        self._reservoir.restore(state["sample"], seen)
+        kept = tuple(state[name].copy() for name in ("kept_gap", "kept_bound", "kept_nearest"))
+        self._prepared, self._kept = None, kept if len(kept[0]) else None
+
+    # Inside
+
+    @property
+    def _rules(self) -> Rules:
+        s = self.settings
+        return Rules(s.step_size, s.balance, OBJECTIVES[s.objective], self._floor)
+
+    @property
+    def _empty(self) -> bool:
+        """Whether there are no clusters yet."""
+        return self.settings.init == "data" and self._reservoir.seen == 0
+
+    def _kernel(self) -> Any:
+        from voronaut.kernels import cpu
+
+        return cpu
+
+    def _view(self) -> Any:
+        """The clusters as the kernel wants them."""
+        if self._prepared is None:
+            self._prepared = self._kernel().prepare(self._centers, self._counts, self.settings.balance)
+        return self._prepared
+
+    def _read(self, states: Any) -> Batch:
+        vectors = states if self.features is None else self.features(states)
+        return self._relative(vectors)
+
+    def _relative(self, vectors: Any) -> Batch:
+        return read(vectors, self.dim, on_bad=self._on_bad, dtype=self.settings.dtype, shift=self._origin)
+
+    def _ready(self, states: Any) -> Batch:
+        """Read states to be absorbed; near a reference point that suits them, with clusters to absorb them."""
+        vectors = states if self.features is None else self.features(states)
+        batch = self._relative(vectors)
+        if self._refer(batch.states):
+            batch = self._relative(vectors)
+        self._bad += batch.bad
+        if self._empty and len(batch.states):
+            rng = np.random.default_rng([self.settings.seed, 2**32])
+            distinct = np.unique(batch.states, axis=0)
+            self._centers = distinct[np.resize(rng.permutation(len(distinct)), self.settings.clusters)]
+            self._prepared = None
+        return batch
+
+    def _refer(self, states: Floats) -> bool:
+        """Move the reference point if states are far from it. Looked at when the number of states seen doubles."""
+        seen = self._reservoir.seen
+        due = seen == 0 or (seen + len(states)).bit_length() > seen.bit_length()
+        if self.settings.dtype != "float32" or not due or not len(states):
+            return False
+        sample = states if seen == 0 else self._reservoir.sample
+        mean = sample.mean(axis=0, dtype=np.float64)
+        if np.linalg.norm(mean) <= FAR * np.linalg.norm(sample.std(axis=0, dtype=np.float64)):
+            return False
+        # The point is a float32 one, so that states of any precision can subtract it without rounding it first.
+        origin = (self._origin + mean).astype(np.float32).astype(np.float64)
+        self._centers = (self._centers - (origin - self._origin)).astype(np.float32)
+        self._reservoir.shift(origin - self._origin)
+        self._origin, self._prepared, self._kept = origin, None, None
+        return True
+
+    def _absorbed(self, states: Floats, kept: Any = None) -> None:
+        """Book-keeping after the clusters took in the states."""
+        self._prepared, self._kept = None, kept
+        self._reservoir.add(states)
+        self._updates += 1
+        mean_gap = float(np.maximum(self.gaps, 0).mean())  # prepares the next rewards too
+        self._floor = LOG_FLOOR * mean_gap if mean_gap > 0 else 1.0
+
+    def _cell_masses(self) -> NDArray[np.int64]:
+        """States of the sample in each cell."""
+        sample = self._reservoir.sample
+        chosen = self._kernel().assign(self._view(), sample)
+        return np.bincount(chosen, minlength=self.settings.clusters)

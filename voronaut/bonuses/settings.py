@@ -1,0 +1,88 @@
+"""What can be chosen about a KME, and what is refused."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Settings(NamedTuple):
+    """The choices, JSON values all."""
+
+    dim: int
+    clusters: int
+    step_size: float
+    balance: float
+    objective: str
+    init: str
+    seed: int
+    dtype: str
+    threads: int
+    on_bad: str
+
+
+CHOICES = {
+    "objective": ("sqrt", "log"),
+    "init": ("zeros", "data"),
+    "dtype": ("float32", "float64"),
+    "on_bad": ("raise", "drop"),
+}
+LEAST = {"dim": 1, "clusters": 2, "seed": 0, "threads": 1}
+
+
+def checked(settings: Settings) -> Settings:
+    """The settings as plain Python values, or a ValueError that names what to change."""
+    given = settings._asdict()
+    for name, least in LEAST.items():
+        value = given[name]
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+        given[name] = int(value)
+    for name, allowed in CHOICES.items():
+        if given[name] not in allowed:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {given[name]!r}.")
+    if not _is_number(settings.step_size) or not 0 < settings.step_size < 1:
+        raise ValueError(f"step_size (α) must lie between 0 and 1, both excluded; got {settings.step_size!r}.")
+    if not _is_number(settings.balance) or settings.balance < 0:
+        raise ValueError(f"balance (κ) must be a finite number of at least 0; got {settings.balance!r}.")
+    return Settings(**{**given, "step_size": float(settings.step_size), "balance": float(settings.balance)})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def fresh_seed(seed: int | None) -> int:
+    """The seed, or one drawn from the system."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) if seed is None else seed
+
+
+def check_features(features: Any) -> Any:
+    """`features` if it is a function or None."""
+    if features is not None and not callable(features):
+        raise ValueError(
+            f"features must be a function from states to (..., dim) arrays; got {features!r}. A saved KME cannot hold "
+            "a function: load it with vn.load(path, features=the_same_function)."
+        )
+    return features
+
+
+def check_contents(state: Mapping[str, NDArray[Any]], room: int) -> None:
+    """Refuse a KME state whose numbers contradict each other."""
+    totals, counts, clusters = state["totals"], state["counts"], len(state["counts"])
+    kept = [len(state[name]) for name in ("kept_gap", "kept_bound", "kept_nearest")]
+    nearest = state["kept_nearest"]
+    sound = {
+        "counts must start at 1 and add up to clusters + states": counts.min() >= 1
+        and counts.sum() == clusters + totals[0],
+        "totals must not be negative": totals.min() >= 0,
+        "sample must hold the states seen, up to its size": len(state["sample"]) == min(totals[0], room),
+        "floor must be positive": state["floor"][0] > 0,
+        "kept gaps must be there for all clusters or none": kept in ([0] * 3, [clusters] * 3),
+        "kept_nearest must name clusters": not len(nearest) or (nearest.min() >= 0 and nearest.max() < clusters),
+    }
+    for rule, holds in sound.items():
+        if not holds:
+            raise ValueError(f"this KME state is damaged: {rule}. Nothing was loaded.")
