@@ -1,0 +1,78 @@
+"""The table of sparse tasks: dm_control's tasks whose rewards below a threshold become 0."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+VARIANTS = ("release", "paper")
+EPISODE_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class Task:
+    """One row: where the suite keeps the task, what is observed of it, the least reward that counts."""
+
+    name: str
+    domain: str
+    task: str
+    gym_id: str
+    keys: tuple[str, ...]
+    release: float = 0.0
+    paper: float = 0.0
+    camera: int = 0
+
+    @property
+    def thresholds(self) -> Mapping[str, float]:
+        """The least reward that counts, by variant; 0 where the suite's own reward is already sparse."""
+        return {"release": self.release, "paper": self.paper}
+
+    def threshold(self, variant: str) -> float:
+        """The least reward that counts in this variant."""
+        if variant not in VARIANTS:
+            raise ValueError(f"threshold must be one of {', '.join(VARIANTS)}; got {variant!r}.")
+        return self.thresholds[variant]
+
+
+_ROWS = (
+    Task("cheetah-run", "cheetah", "run", "voronaut/CheetahRunSparse-v0", ("position", "velocity"), 0.25, 0.5),
+    Task(
+        "walker-run", "walker", "run", "voronaut/WalkerRunSparse-v0", ("orientations", "height", "velocity"), 0.25, 0.5
+    ),
+    Task(
+        name="quadruped-run",
+        domain="quadruped",
+        task="run",
+        gym_id="voronaut/QuadrupedRunSparse-v0",
+        keys=("egocentric_state", "torso_velocity", "torso_upright", "imu", "force_torque"),
+        release=0.7,
+        paper=0.7,
+        camera=2,
+    ),
+    Task(
+        name="humanoid-run",
+        domain="humanoid",
+        task="run",
+        gym_id="voronaut/HumanoidRunSparse-v0",
+        keys=("joint_angles", "head_height", "extremities", "torso_vertical", "com_velocity", "velocity"),
+        release=0.2,
+        paper=0.2,
+    ),
+    Task(
+        "cartpole-swingup", "cartpole", "swingup_sparse", "voronaut/CartpoleSwingupSparse-v0", ("position", "velocity")
+    ),
+    Task(
+        "acrobot-swingup", "acrobot", "swingup_sparse", "voronaut/AcrobotSwingupSparse-v0", ("orientations", "velocity")
+    ),
+)
+TASKS: Mapping[str, Task] = {row.name: row for row in _ROWS}
+
+
+def find(name: str) -> Task:
+    """The row of that name; the error for an unknown one names the nearest."""
+    if name in TASKS:
+        return TASKS[name]
+    near = difflib.get_close_matches(name.lower(), TASKS, n=1, cutoff=0.4)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    raise ValueError(
+        f"there is no task {name!r}. {hint}Tasks: {', '.join(TASKS)}, or gym:ID for any Gymnasium environment."
+    )
