@@ -23,7 +23,7 @@ class Clusters(NamedTuple):
 
 def weights(clusters: Clusters, balance: float) -> Array:
     """κ (n_i − min n): what crowded clusters add to every distance (Eq. 6, negated, up to a constant)."""
-    return balance * (clusters.counts - clusters.counts.min())
+    return np.asarray(balance * (clusters.counts - clusters.counts.min()))
 
 
 def assign(clusters: Clusters, state: Array, balance: float) -> int:

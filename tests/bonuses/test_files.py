@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import voronaut as vn
-from voronaut.bonuses import files
+from voronaut import npz
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND = RNG.normal(size=(2, 200, 3))
@@ -53,7 +53,7 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: 
     def full_disk(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.np, "savez", full_disk)
+    monkeypatch.setattr(npz.np, "savez", full_disk)
     with pytest.raises(OSError, match="No space"):
         trained(seed=9).save(path)
     assert os.listdir(tmp_path) == ["kme.npz"] and same(vn.load(path), old)
@@ -75,7 +75,7 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "array.npy", np.zeros(3))
     np.savez(tmp_path / "evil.npz", header=np.array([{"a": 1}], dtype=object))
     for name in ("text", "other.npz", "array.npy", "evil.npz"):
-        with pytest.raises(ValueError, match="not a bonus"):
+        with pytest.raises(ValueError, match="not saved by voronaut"):
             vn.load(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         vn.load(tmp_path / "nothing")
@@ -87,7 +87,7 @@ def rewrite(path: Path, change: dict[str, np.ndarray], sign: bool) -> None:
     arrays.update(change)
     if sign:
         arrays.pop("digest")
-        arrays["digest"] = files.digest(arrays)
+        arrays["digest"] = npz.digest(arrays)
     np.savez(path, **arrays)
 
 

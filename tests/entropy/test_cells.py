@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import voronaut as vn
-from voronaut.entropy.cells import bound, cell_entropy, discrete_entropy, log_ball
+from voronaut.entropy.cells import bound, cell_entropy, discrete_entropy, log_ball, log_det_bias
 
 
 def test_volumes_of_balls() -> None:
@@ -50,6 +50,13 @@ def test_it_speaks_of_all_states_absorbed_not_of_the_last() -> None:
     for shift in (0.0, 100.0):
         kme.update(rng.uniform(size=(20_000, 1)) + shift)
     assert kme.entropy() == pytest.approx(math.log(2), abs=0.4)  # the last batch alone: 0
+
+
+def test_the_log_determinant_of_few_states_is_corrected() -> None:
+    rng = np.random.default_rng(0)
+    found = [np.linalg.slogdet(np.cov(rng.normal(size=(100, 20)), rowvar=False))[1] for _ in range(300)]
+    assert np.mean(found) + log_det_bias(20, 99) == pytest.approx(0, abs=0.1)
+    assert np.mean(found) < -2
 
 
 def test_degenerate_states() -> None:

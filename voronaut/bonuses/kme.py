@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.bonuses.files import Saved, check_state
+from voronaut.bonuses.kme_many import rewards_many, update_many
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.settings import Settings, check_contents, check_features, checked, fresh_seed
 from voronaut.bonuses.states import Batch, check_on_bad, read
@@ -43,6 +44,8 @@ class KME(Saved):
 
     learns = True
     pays = True
+    rewards_many = staticmethod(rewards_many)
+    update_many = staticmethod(update_many)
 
     def __init__(
         self,
@@ -88,8 +91,8 @@ class KME(Saved):
         states = batch.states
         if not len(states):
             return
-        order = np.random.default_rng([self.settings.seed, self._updates]).permutation(len(states))
-        self._centers, self._counts = self._kernel().update(self._centers, self._counts, states, order, self._rules)
+        order, kernel = self._order(len(states)), self._kernel()
+        self._centers, self._counts = kernel.update(self._centers, self._counts, states, order, self._rules)
         self._absorbed(states)
 
     def step(self, next_states: Any) -> Floats:
@@ -136,10 +139,7 @@ class KME(Saved):
 
         Measured on a fair sample of them against the clusters as they are. NaN before there are states enough.
         """
-        sample = self._reservoir.sample
-        if len(sample) <= self.dim:
-            return math.nan
-        return cell_entropy(sample, self._kernel().assign(self._view(), sample), self.settings.clusters)
+        return self._cells()[0]
 
     def entropy_bound(self) -> float:
         """(d/k) Σ ln gap_i + ln V_d − d ln 2, Theorem 2 in nats (the paper prints −d). −inf if a gap is ≤ 0."""
@@ -147,10 +147,10 @@ class KME(Saved):
 
     def metrics(self) -> dict[str, float]:
         """A flat dict of floats for any logger; docs/metrics.md says what each means."""
-        gaps, cells = self.gaps, self._cell_masses()
+        gaps, (entropy, cells) = self.gaps, self._cells()
         return {
             "objective": self.objective_value(),
-            "entropy": self.entropy(),
+            "entropy": entropy,
             "entropy_bound": self.entropy_bound(),
             "gap_mean": float(gaps.mean()),
             "gap_min": float(gaps.min()),
@@ -213,15 +213,21 @@ class KME(Saved):
         return self.settings.init == "data" and self._reservoir.seen == 0
 
     def _kernel(self) -> Any:
-        from voronaut.kernels import cpu
-
-        return cpu
+        try:
+            from voronaut.kernels import cpu as kernel
+        except ImportError:  # no numba: a GPU machine, say
+            from voronaut.kernels import jax_host as kernel  # type: ignore[no-redef]
+        return kernel
 
     def _view(self) -> Any:
         """The clusters as the kernel wants them."""
         if self._prepared is None:
             self._prepared = self._kernel().prepare(self._centers, self._counts, self.settings.balance)
         return self._prepared
+
+    def _order(self, size: int) -> NDArray[np.int64]:
+        """The shuffle of this update, from the seed and the number of updates alone: no random state to save."""
+        return np.random.default_rng([self.settings.seed, self._updates]).permutation(size)
 
     def _read(self, states: Any) -> Batch:
         vectors = states if self.features is None else self.features(states)
@@ -269,8 +275,10 @@ class KME(Saved):
         mean_gap = float(np.maximum(self.gaps, 0).mean())  # prepares the next rewards too
         self._floor = LOG_FLOOR * mean_gap if mean_gap > 0 else 1.0
 
-    def _cell_masses(self) -> NDArray[np.int64]:
-        """States of the sample in each cell."""
-        sample = self._reservoir.sample
+    def _cells(self) -> tuple[float, NDArray[np.int64]]:
+        """Entropy of the sample, and how many of its states are in each cell."""
+        sample, k = self._reservoir.sample, self.settings.clusters
+        if not len(sample):
+            return math.nan, np.zeros(k, np.int64)
         chosen = self._kernel().assign(self._view(), sample)
-        return np.bincount(chosen, minlength=self.settings.clusters)
+        return cell_entropy(sample, chosen, k), np.bincount(chosen, minlength=k)

@@ -1,0 +1,71 @@
+"""What an experiment may be, and what is refused with advice."""
+
+import pytest
+
+from voronaut.cli import bonus_options, sweep_options
+from voronaut.training.api import configure
+from voronaut.training.config import make_methods
+from voronaut.training.schedule import check_schedule, weight
+
+
+def test_the_papers_numbers_are_the_defaults() -> None:
+    config = configure("cheetah-run")
+    assert (config.envs, config.rollout, config.steps, config.seeds) == (16, 16_384, 5_000_000, (0, 1, 2, 3, 4))
+    none, kme = config.methods
+    assert (none.scale, kme.scale) == ("0.0", "0.01")
+    assert kme.params == {"clusters": 300, "step_size": 0.05, "balance": 1e-4, "objective": "sqrt", "init": "zeros"}
+    assert config.rollouts == 306  # 305 would be 2880 steps short
+    assert config.folders()[4:6] == ["none-4", "kme-0"]
+
+
+def test_options_and_sweeps() -> None:
+    options = bonus_options(["--kme.scale", "linear:0.01:0", "--kme.objective=log"])
+    sweep = sweep_options(["kme.balance=1e-5,1e-4", "kme.clusters=100,300"])
+    methods = make_methods(["none", "kme"], options, sweep)
+    assert [m.label for m in methods] == [
+        "none", "kme,balance=1e-5,clusters=100", "kme,balance=1e-5,clusters=300", "kme,balance=1e-4,clusters=100",
+        "kme,balance=1e-4,clusters=300",
+    ]  # fmt: skip
+    assert methods[1].params == methods[2].params | {"clusters": 100}
+    assert (methods[1].scale, methods[1].params["balance"], methods[1].params["objective"]) == (
+        "linear:0.01:0",
+        1e-5,
+        "log",
+    )
+    assert make_methods(["kme"], {}, {"kme.balance": [1e-5]})[0].label == "kme,balance=1e-5"
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"task": "cheetah-walk"}, "cheetah-run"),
+        ({"bonuses": ["kmee"]}, "Did you mean 'kme'"),
+        ({"bonuses": ["kme", "kme"]}, "once"),
+        ({"options": {"rnd": {"scale": 1}}}, "Add --bonus rnd"),
+        ({"options": {"kme": {"balanse": 1}}}, "Did you mean 'balance'"),
+        ({"options": {"kme": {"scale": "fast"}}}, "linear:FROM:TO"),
+        ({"steps": 1000}, "at least one rollout"),
+        ({"seeds": 0}, "seeds"),
+        ({"seeds": [1, 1]}, "seeds"),
+        ({"rollout": 1000}, "multiple of envs"),
+        ({"threshold": "papr"}, "threshold"),
+        ({"backend": "unity"}, "backend"),
+    ],
+)
+def test_bad_choices(choices: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        configure(**{"task": "cheetah-run", **choices})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("words", [["--kme.scale"], ["kme.scale", "1"], ["--scale", "1"], ["--kme.scale", "--x.y"]])
+def test_unreadable_options(words: list[str]) -> None:
+    with pytest.raises(ValueError, match="--help"):
+        bonus_options(words)
+
+
+def test_schedules() -> None:
+    assert [weight("linear:0.01:0", p) for p in (0, 0.5, 1)] == pytest.approx([0.01, 0.005, 0])
+    assert weight("0.01", 0.7) == 0.01
+    for text in ("linear:1", "linear:1:2:3", "nan", "linear:a:b", ""):
+        with pytest.raises(ValueError, match="no scale"):
+            check_schedule(text)

@@ -1,0 +1,213 @@
+"""Training as a whole: what is written, that resuming changes nothing, and what happens when things go wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import voronaut as vn
+from tests.training.toys import small
+from voronaut import npz
+from voronaut.cli import main
+from voronaut.training import checkpoint, command, logs, loop
+from voronaut.training.config import Config
+
+SECONDS = ("collect_seconds", "bonus_seconds", "learn_seconds", "method_bonus_seconds")
+TRAIN = ["train", "cheetah-run", "--seeds", "1", "--steps", "128", "--rollout", "64", "--envs", "2", "--quiet",
+         "--backend", "dm_control", "--kme.clusters", "10"]  # fmt: skip
+
+
+def rows(out: Path, name: str) -> list[dict[str, Any]]:
+    """The log of a run without its wall times."""
+    return [{k: v for k, v in row.items() if k not in SECONDS} for row in logs.read(out / name / "progress.jsonl")]
+
+
+def same(one: Path, other: Path, config: Config) -> bool:
+    """Whether two folders hold the same numbers, policies and bonuses, bit for bit."""
+    return all(
+        [r.get("env_steps") for r in rows(one, name)] == [r.get("env_steps") for r in rows(other, name)]
+        and all(
+            _without_metrics(a) == _without_metrics(b) for a, b in zip(rows(one, name), rows(other, name), strict=True)
+        )
+        and (one / name / "policy.npz").read_bytes() == (other / name / "policy.npz").read_bytes()
+        and (one / name / "bonus.npz").read_bytes() == (other / name / "bonus.npz").read_bytes()
+        for name in config.folders()
+    )
+
+
+def _without_metrics(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in row.items() if "/" not in k}  # metrics are logged with checkpoints only
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An uninterrupted run of the small experiment."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    assert loop.train(small(), out)
+    return out
+
+
+def test_what_is_written(finished: Path) -> None:
+    config = json.loads((finished / "config.json").read_text())
+    assert config["task"] == "cheetah-run" and config["backend"] == "dm_control"
+    assert sorted(p.name for p in finished.iterdir()) == [
+        "config.json", "finished.json", "kme-0", "kme-1", "none-0", "none-1",
+    ]  # fmt: skip
+    lines = logs.read(finished / "kme-1" / "progress.jsonl")
+    assert [row["env_steps"] for row in lines] == [64, 128, 192, 256]
+    wanted = {"extrinsic_return", "max_step_reward", "bonus_mean", "state_entropy", *SECONDS}
+    assert wanted <= lines[0].keys()
+    assert lines[0]["extrinsic_return"] is None and lines[0]["scale"] == 0 and lines[1]["scale"] == 0.01
+    assert lines[1]["bonus_mean"] > 0 and "kme/entropy" in lines[-1]
+    assert any(p.name.startswith("events.out.tfevents") for p in (finished / "kme-1").iterdir())
+    assert isinstance(vn.load(finished / "kme-1" / "bonus.npz"), vn.KME)
+
+
+def test_the_same_command_gives_the_same_numbers(finished: Path, tmp_path: Path) -> None:
+    loop.train(small(), tmp_path / "again")
+    assert same(finished, tmp_path / "again", small())
+
+
+def test_a_run_does_not_depend_on_the_runs_beside_it(finished: Path, tmp_path: Path) -> None:
+    alone = small(bonuses=["kme"], seeds=[1])
+    loop.train(alone, tmp_path / "alone")
+    assert same(finished, tmp_path / "alone", alone)
+
+
+def test_stopping_and_resuming_changes_nothing(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cut"
+    for _ in range(3):
+        with pytest.raises(loop.Stopped):
+            loop.train(small(), out, resume=True, deadline=time.monotonic() - 1)
+    assert loop.train(small(), out, resume=True)
+    assert same(finished, out, small())
+    assert not (out / "checkpoints").exists()
+
+
+def test_a_damaged_checkpoint_falls_back_on_the_one_before(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cut"
+    for _ in range(3):
+        with pytest.raises(loop.Stopped):
+            loop.train(small(), out, resume=True, deadline=time.monotonic() - 1)
+    kept = checkpoint.saved(out / "checkpoints")
+    assert [p.name for p in kept] == ["000002.npz", "000003.npz"]
+    kept[-1].write_bytes(kept[-1].read_bytes()[:5000])
+    loop.train(small(), out, resume=True)
+    assert same(finished, out, small())
+
+
+def test_a_full_disk_loses_nothing(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, whole = tmp_path / "cut", npz.write
+    with pytest.raises(loop.Stopped):
+        loop.train(small(), out, deadline=time.monotonic() - 1)
+
+    def full(path: npz.Where, arrays: Any) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(npz, "write", full)
+    assert command.train(small(), out, resume=True, quiet=True) == 1
+    assert "No space left" in (said := capsys.readouterr().err) and "--resume" in said
+    monkeypatch.setattr(npz, "write", whole)
+    assert command.train(small(), out, resume=True, quiet=True) == 0
+    assert same(finished, out, small())
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, turn = tmp_path / "cut", loop.Trainer.turn
+
+    def interrupted(trainer: loop.Trainer) -> loop.Rows:
+        if trainer.done == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return turn(trainer)
+
+    monkeypatch.setattr(loop.Trainer, "turn", interrupted)
+    assert command.train(small(), out, resume=False, quiet=True) == 130
+    assert "--resume" in capsys.readouterr().err
+    assert len(rows(out, "kme-0")) == 2
+    monkeypatch.setattr(loop.Trainer, "turn", turn)
+    assert command.train(small(), out, resume=True, quiet=True) == 0
+    assert same(finished, out, small())
+
+
+def test_a_killed_process_can_be_resumed(tmp_path: Path) -> None:
+    """KILL, not a polite signal, at whatever point the process happens to be after its first checkpoint."""
+    arguments = [*TRAIN, "--bonus", "kme", "--out", str(tmp_path / "out"), "--resume"]
+    arguments[arguments.index("--steps") + 1] = "6400"
+    child = subprocess.Popen([sys.executable, "-m", "voronaut", *arguments])
+    while child.poll() is None and not checkpoint.saved(tmp_path / "out" / "checkpoints"):
+        os.sched_yield()
+    child.kill()
+    child.wait()
+    before = len(rows(tmp_path / "out", "kme-0"))
+    assert main(arguments) == 0
+    assert before >= 1 and len(rows(tmp_path / "out", "kme-0")) == 100
+
+
+def test_folders_are_not_mixed_up(finished: Path, tmp_path: Path) -> None:
+    assert not loop.train(small(), finished)  # finished before: nothing to do
+    with pytest.raises(ValueError, match=r"another experiment.*seeds"):
+        loop.train(small(seeds=3), finished)
+    with pytest.raises(loop.Stopped):
+        loop.train(small(), tmp_path / "cut", deadline=time.monotonic() - 1)
+    with pytest.raises(ValueError, match="Add --resume"):
+        loop.train(small(), tmp_path / "cut")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("precious")
+    with pytest.raises(ValueError, match="not empty"):
+        loop.train(small(), tmp_path / "mine")
+
+
+def test_from_python(tmp_path: Path) -> None:
+    folders = vn.train("cheetah-run", out=tmp_path / "py", bonuses=["none"], seeds=1, steps=64, rollout=64, envs=2,
+                       backend="dm_control", quiet=True)  # fmt: skip
+    policy = vn.load_policy(folders[0])
+    actions = policy(np.zeros((5, 17)))
+    assert actions.shape == (5, 6) and (np.abs(actions) <= 1).all()
+    assert not np.array_equal(policy(np.zeros((5, 17)), rng=np.random.default_rng(0)), actions)
+    with pytest.raises(ValueError, match="17"):
+        policy(np.zeros(3))
+    with pytest.raises(FileNotFoundError, match="DIR/kme-0"):
+        vn.load_policy(tmp_path)
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "cli")
+    assert main([*TRAIN, "--out", out]) == 0
+    assert "entropy" in capsys.readouterr().out
+    assert main([*TRAIN, "--out", out]) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert main(["eval", f"{out}/kme-0", "--episodes", "2"]) == 0
+    assert "sampled" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "cheeta-run", "--out", "x"], "Did you mean 'cheetah-run'"),
+        (["train", "cheetah-run", "--bonus", "kne", "--out", "x"], "Did you mean 'kme'"),
+        (["train", "cheetah-run", "--steps", "5", "--out", "x"], "at least one rollout"),
+        (["train", "cheetah-run", "--out", "x", "--kme.clusterz", "3"], "clusters"),
+        (["train", "gym:NoSuch-v0", "--out", "x"], "NoSuch"),
+        (["eval", "nowhere"], "policy.npz"),
+        (["bench", "kernels", "--fast"], "unknown: --fast"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_code_2(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.startswith("voronaut: ") and said.count("\n") == 1
+    assert not list(tmp_path.iterdir())

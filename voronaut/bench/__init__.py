@@ -1,0 +1,1 @@
+"""`voronaut bench`: what things cost, as ratios to something run beside them. Results are kept in benchmarks/."""

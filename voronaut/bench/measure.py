@@ -1,0 +1,77 @@
+"""Fair timing on a noisy machine, and where the numbers came from."""
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def seconds(work: Mapping[str, Callable[[], Any]], *, rounds: int = 7, budget: float = 3.0) -> dict[str, float]:
+    """Seconds per call of each piece of work: all of them in turn, round after round, the fastest round of each.
+
+    Taking turns lets every piece meet the same disturbances; the fastest round is the one least disturbed. Rounds stop
+    early once `budget` seconds are spent.
+    """
+    for call in work.values():
+        call()
+    best = dict.fromkeys(work, np.inf)
+    started = time.perf_counter()
+    for _ in range(rounds):
+        for name, call in work.items():
+            before = time.perf_counter()
+            call()
+            best[name] = min(best[name], time.perf_counter() - before)
+        if time.perf_counter() - started > budget:
+            break
+    return best
+
+
+def machine() -> dict[str, str]:
+    """What the numbers were measured on."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "cpu": _cpu_name(),
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("numpy", "numba", "jax", "torch", "stable-baselines3", "voronaut")},
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as a Markdown table that also reads well as plain text."""
+    texts = [{key: value if isinstance(value, str) else f"{value:.4g}" for key, value in row.items()} for row in rows]
+    columns = list(texts[0])
+    widths = {c: max(len(c), *(len(row[c]) for row in texts)) for c in columns}
+    lines = [[c.rjust(widths[c]) for c in columns], ["-" * (widths[c] - 1) + ":" for c in columns]]
+    lines += [[row[c].rjust(widths[c]) for c in columns] for row in texts]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def keep(folder: Path, name: str, result: Mapping[str, Any], text: str) -> None:
+    """Write the numbers (`name`.json) and their tables (`name`.md)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    where = "\n".join(f"- {key}: {value}" for key, value in result["machine"].items())
+    (folder / f"{name}.md").write_text(f"{text}\n\nMeasured on:\n{where}\n")

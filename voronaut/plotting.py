@@ -1,0 +1,26 @@
+"""The one way to make a figure here: no screen needed, one look for all, written whole."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+COLORS = {"kme": "#2a9d62", "none": "#3b6fb6", "rnd": "#e08a1e", "re3": "#c8443f", "hash": "#7b5ea7"}
+
+
+@contextmanager
+def figure(path: Path, columns: int = 1, size: tuple[float, float] = (6, 4), rows: int = 1) -> Iterator[Any]:
+    """Axes to draw on; the picture is saved at `path` when the block ends."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("matplotlib is missing. Install it with: pip install 'voronaut[plot]'") from error
+    from matplotlib.figure import Figure
+
+    look = {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "font.size": 10}
+    with matplotlib.rc_context(look):
+        canvas = Figure(figsize=size, layout="constrained")
+        axes = canvas.subplots(rows, columns)
+        yield axes
+        path.parent.mkdir(parents=True, exist_ok=True)
+        canvas.savefig(path, dpi=150)

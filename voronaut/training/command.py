@@ -1,0 +1,76 @@
+"""What `voronaut train` and `voronaut eval` do around training: messages, exit codes, the closing table."""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from voronaut.tasks.factory import make
+from voronaut.training import logs, loop, policy
+from voronaut.training.config import Config
+from voronaut.training.progress import TITLES, by_method, display, pretty
+
+INTERRUPTED = 130
+
+
+def train(config: Config, out: Path, *, resume: bool, quiet: bool) -> int:
+    """Train, and say how it ended. 0: finished, 130: interrupted and saved, 1: the disk failed."""
+    started = time.monotonic()
+    try:
+        with display(config, quiet=quiet) as report:
+            ran = loop.train(config, out, resume=resume, report=report)
+    except loop.Stopped as stopped:
+        print(f"\n{stopped}; everything is saved. Go on with the same command and --resume.", file=sys.stderr)
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        print("\ninterrupted; go on from the last checkpoint with the same command and --resume.", file=sys.stderr)
+        return INTERRUPTED
+    except OSError as error:
+        print(f"\nvoronaut: {error}. The last good checkpoint is still in {out / 'checkpoints'}; make room and go on "
+              "with the same command and --resume.", file=sys.stderr)  # fmt: skip
+        return 1
+    print(summary(config, out))
+    print(f"{'trained in ' + pretty(time.monotonic() - started) if ran else 'nothing to do: finished before'}: {out}")
+    return 0
+
+
+def summary(config: Config, out: Path) -> str:
+    """The last rollout by method, means over seeds; the top reward is that of the whole run."""
+    runs = [logs.read(out / name / "progress.jsonl") for name in config.folders()]
+    last = [{**rows[-1], "max_step_reward": max(row["max_step_reward"] for row in rows)} for rows in runs]
+    table = by_method(config, last)
+    width = max(map(len, table))
+    head = f"{'':<{width}}" + "".join(f" {title:>11}" for title in TITLES)
+    return "\n".join([head, *(f"{k:<{width}}" + "".join(f" {n:11.3f}" for n in v) for k, v in table.items())])
+
+
+def evaluate(folder: Path, episodes: int, seed: int, video: Path | None) -> int:
+    """Print returns of the mean and of the sampled action, and film an episode if asked to."""
+    if episodes < 1:
+        raise ValueError(f"episodes must be at least 1; got {episodes}.")
+    loaded = policy.load(folder)
+    for name, rng in (("mean action", None), ("sampled", np.random.default_rng(seed))):
+        task = make(loaded.task, [seed], episodes, threshold=loaded.threshold)
+        totals = policy.returns(loaded.act, task, rng)
+        task.close()
+        spread = f" ± {totals.std(ddof=1) / np.sqrt(episodes):.2f}" if episodes > 1 else ""
+        print(f"{name:<12} return {totals.mean():.2f}{spread} (standard error), best {totals.max():.2f}, "
+              f"{episodes} episodes")  # fmt: skip
+    if video is not None:
+        film(loaded, seed, video)
+    return 0
+
+
+def film(loaded: policy.Loaded, seed: int, video: Path) -> None:
+    """One episode with the mean action as an mp4."""
+    try:
+        import imageio
+    except ImportError as error:
+        raise ImportError("imageio is missing. Install it with: pip install 'voronaut[train]'") from error
+    task = make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)
+    try:
+        imageio.mimsave(video, policy.frames(loaded.act, task, every=2), fps=30)
+    finally:
+        task.close()
+    print(f"video: {video}")

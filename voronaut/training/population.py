@@ -1,0 +1,81 @@
+"""The bonuses of all runs: runs of one method share one stack."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut.bonuses.registry import bonus_class
+from voronaut.bonuses.stack import stack
+from voronaut.training.checkpoint import nest, part
+from voronaut.training.config import Config
+from voronaut.training.schedule import weight
+
+
+class Population:
+    """Bonuses of every run, (runs, ...) arrays in and out, in the order of `config.runs`."""
+
+    def __init__(self, config: Config, dim: int) -> None:
+        self.config = config
+        self.stacks = [
+            stack([bonus_class(m.kind)(dim=dim, seed=seed, **m.params) for seed in config.seeds])
+            for m in config.methods
+        ]
+
+    def scales(self, rollout: int) -> NDArray[np.float64]:
+        """β of every run in this rollout. The first pays nothing: clusters and predictors know nothing yet."""
+        progress = rollout / max(self.config.rollouts - 1, 1)
+        return np.array([weight(m.scale, progress) if rollout else 0.0 for m, _ in self.config.runs])
+
+    def rewards(self, next_states: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """What every state earns, (runs, t, n), and the seconds that took, by method."""
+        paid, took = np.empty(next_states.shape[:-1], np.float32), []
+        for each, rows in self._groups():
+            started = time.perf_counter()
+            paid[rows] = each.rewards(next_states[rows])
+            took.append(time.perf_counter() - started)
+        return paid, np.array(took)
+
+    def update(self, next_states: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Let every bonus learn from its own run's states; the seconds that took, by method."""
+        took = []
+        for each, rows in self._groups():
+            started = time.perf_counter()
+            each.update(next_states[rows])
+            took.append(time.perf_counter() - started)
+        return np.array(took)
+
+    def metrics(self) -> list[dict[str, float]]:
+        """Each run's metrics, named <bonus>/<metric>."""
+        return [
+            {f"{m.kind}/{name}": value for name, value in metrics.items()}
+            for m, each in zip(self.config.methods, self.stacks, strict=True)
+            for metrics in each.metrics()
+        ]
+
+    def members(self) -> list[Any]:
+        """The bonus of every run."""
+        return [bonus for each in self.stacks for bonus in each.members]
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """All bonuses."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for index, bonus in enumerate(self.members()):
+            arrays |= nest(str(index), bonus.state_dict())
+        return arrays
+
+    def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over all bonuses."""
+        for index, bonus in enumerate(self.members()):
+            bonus.load_state_dict(part(state, str(index)))
+
+    def _stack(self, members: list[Any]) -> Any:
+        return stack(members, threads=min(len(members), os.cpu_count() or 1))
+
+    def _groups(self) -> Iterator[tuple[Any, slice]]:
+        count = len(self.config.seeds)
+        for index, each in enumerate(self.stacks):
+            yield each, slice(index * count, (index + 1) * count)

@@ -1,0 +1,103 @@
+"""What a person sees while training: a live table in a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from voronaut.training.config import Config
+
+Rows = list[dict[str, Any]]
+Report = Callable[[int, Rows], None]
+COLUMNS = ("extrinsic_return", "max_step_reward", "state_entropy", "bonus_mean")
+TITLES = ("return", "top reward", "entropy", "bonus")
+
+
+@contextmanager
+def display(config: Config, *, quiet: bool = False) -> Iterator[Report | None]:
+    """A function to be called after each rollout with its number and rows."""
+    if quiet:
+        yield None
+    elif sys.stdout.isatty():
+        with _live(config) as report:
+            yield report
+    else:
+        yield _plain(config)
+
+
+def by_method(config: Config, rows: Rows) -> dict[str, list[float]]:
+    """Means over seeds of the columns shown, by method; NaN where nothing is known yet."""
+    count = len(config.seeds)
+    table = {}
+    for index, method in enumerate(config.methods):
+        mine = rows[index * count : (index + 1) * count]
+        known = [[row[name] for row in mine if row[name] is not None] for name in COLUMNS]
+        table[method.label] = [float(np.mean(values)) if values else float("nan") for values in known]
+    return table
+
+
+class Clock:
+    """Steps per second and time left, from the rollouts of this sitting."""
+
+    def __init__(self, config: Config) -> None:
+        self.config, self.started, self.first = config, time.monotonic(), -1
+
+    def read(self, done: int) -> tuple[float, float]:
+        """(steps per second of all runs together, seconds left)."""
+        if self.first < 0:
+            self.first = done - 1
+        took = (time.monotonic() - self.started) / max(done - self.first, 1)
+        steps = self.config.rollout * len(self.config.runs)
+        return steps / took, took * (self.config.rollouts - done)
+
+
+def pretty(seconds: float) -> str:
+    """1:02:03 or 2:03."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _plain(config: Config) -> Report:
+    clock, shown = Clock(config), [-np.inf]
+
+    def report(done: int, rows: Rows) -> None:
+        speed, left = clock.read(done)
+        if time.monotonic() - shown[0] < 5 and done < config.rollouts:
+            return
+        shown[0] = time.monotonic()
+        head = f"{done * config.rollout:>9,} of {config.rollouts * config.rollout:,} steps, {speed:,.0f}/s, "
+        print(head + f"{pretty(left)} left", flush=True)
+        for label, numbers in by_method(config, rows).items():
+            print(
+                f"  {label:<12}" + "".join(f" {t} {n:8.3f}" for t, n in zip(TITLES, numbers, strict=True)), flush=True
+            )
+
+    return report
+
+
+@contextmanager
+def _live(config: Config) -> Iterator[Report]:
+    try:
+        from rich.console import Group
+        from rich.live import Live
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+    except ImportError:
+        yield _plain(config)
+        return
+    clock = Clock(config)
+
+    def picture(done: int, rows: Rows) -> Any:
+        speed, left = clock.read(done)
+        steps = f"{done * config.rollout:,} of {config.rollouts * config.rollout:,} steps"
+        table = Table("method", *TITLES, title=f"{config.task}: {steps}, {speed:,.0f}/s, {pretty(left)} left")
+        for label, numbers in by_method(config, rows).items():
+            table.add_row(label, *(f"{n:.3f}" for n in numbers))
+        return Group(table, ProgressBar(total=config.rollouts, completed=done, width=60))
+
+    with Live(f"{config.task}: first rollout…", refresh_per_second=4) as live:
+        yield lambda done, rows: live.update(picture(done, rows))
