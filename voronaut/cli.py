@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_train(commands)
     _add_eval(commands)
+    _add_reproduce(commands)
     bench = commands.add_parser("bench", help="measure what things cost, as ratios to something run beside them")
     texts = "; ".join(f"{name}: {text}" for name, text in BENCHES.items())
     bench.add_argument("what", choices=BENCHES, help=texts)
@@ -74,6 +75,40 @@ def _add_eval(commands: Any) -> None:
     command.add_argument("--seed", type=int, default=1_000_000, help="of the episodes (%(default)s)")
     command.add_argument("--video", type=Path, metavar="out.mp4", help="film one episode with the mean action")
     command.set_defaults(run=run_eval)
+
+
+def _add_reproduce(commands: Any) -> None:
+    command = commands.add_parser(
+        "reproduce",
+        help="run the paper's experiments, in any number of sittings",
+        description="Runs what is missing of an experiment and keeps one small file per run in --results. Stops cleanly "
+        "when the budget is spent; the same command goes on. Results of several machines merge by copying folders.",
+    )
+    add = command.add_argument
+    add("what", choices=["exploration"], help="exploration: six sparse tasks, PPO alone and with KME, RND and RE3")
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="TASK",
+        help="a task or a cell such as cheetah-run-paper; repeatable",
+    )
+    add("--method", action="append", dest="methods", metavar="NAME", help="none, kme, rnd or re3; repeatable (all)")
+    add("--seeds", type=int, metavar="N", help="seeds per cell (5)")
+    add("--steps", type=_number, metavar="N", help="steps per run (5e6)")
+    add("--budget", type=_duration, metavar="25m", help="stop at a checkpoint after this time, such as 90s, 25m or 2h")
+    add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/exploration)")
+    add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/exploration)")
+    add("--status", action="store_true", help="show what is done, under way and missing, and run nothing")
+    command.set_defaults(run=run_reproduce)
+
+
+def _duration(text: str) -> float:
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    try:
+        return float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as 90s, 25m or 2h") from None
 
 
 def _number(text: str) -> float:
@@ -125,6 +160,19 @@ def run_train(options: argparse.Namespace) -> int:
         options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])
     )
     return train(config, options.out, resume=options.resume, quiet=options.quiet)
+
+
+def run_reproduce(options: argparse.Namespace) -> int:
+    """`voronaut reproduce`."""
+    from voronaut.experiments import exploration
+
+    names = ("methods", "seeds", "steps", "folder", "work")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    plan = exploration.choose(options.only, exploration.make_plan(**given))
+    if not options.status:
+        exploration.run(plan, budget=options.budget)
+    print(exploration.status(plan))
+    return 0
 
 
 def run_eval(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from voronaut import machine
 from voronaut.bench import measure
 from voronaut.kernels import cpu, cpu_online
 from voronaut.kernels.compiled import compiled
@@ -71,7 +72,7 @@ def run(folder: Path) -> str:
             measure.table(growth_d),
         ]
     )
-    result = {"machine": measure.machine(), "grid": grid, "growth_k": growth_k, "growth_d": growth_d}
+    result = {"machine": machine.describe(), "grid": grid, "growth_k": growth_k, "growth_d": growth_d}
     measure.keep(folder, "kernels", result, text)
     plot(result, folder / "kernels.png")
     return text

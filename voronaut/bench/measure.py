@@ -1,10 +1,6 @@
-"""Fair timing on a noisy machine, and where the numbers came from."""
+"""Fair timing on a noisy machine, and tables of what came out."""
 
-import datetime
-import importlib.metadata
 import json
-import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -31,32 +27,6 @@ def seconds(work: Mapping[str, Callable[[], Any]], *, rounds: int = 7, budget: f
         if time.perf_counter() - started > budget:
             break
     return best
-
-
-def machine() -> dict[str, str]:
-    """What the numbers were measured on."""
-    return {
-        "date": datetime.date.today().isoformat(),
-        "cpu": _cpu_name(),
-        "cores": str(os.cpu_count()),
-        "python": platform.python_version(),
-        **{name: _version(name) for name in ("numpy", "numba", "jax", "torch", "stable-baselines3", "voronaut")},
-    }
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def table(rows: Iterable[Mapping[str, Any]]) -> str:

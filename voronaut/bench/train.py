@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from voronaut import machine
 from voronaut.bench import measure
 from voronaut.tasks.factory import make
 from voronaut.training.api import configure
@@ -129,7 +130,7 @@ def run(folder: Path) -> str:
         f"## One KME run over {LONG} rollouts",
         measure.table([memory[i] for i in np.linspace(0, LONG - 1, 9).astype(int)]),
     ])  # fmt: skip
-    result = {"machine": measure.machine(), "rollouts": rows, "long": memory}
+    result = {"machine": machine.describe(), "rollouts": rows, "long": memory}
     measure.keep(folder, "train", result, text)
     plot(result, folder / "train.png")
     return text

@@ -1,0 +1,1 @@
+"""The paper's experiments, one file per figure: the sweep as data, run(), plot()."""

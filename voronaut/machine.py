@@ -1,0 +1,40 @@
+"""What numbers were measured on."""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+
+PACKAGES = ("voronaut", "numpy", "numba", "jax", "torch", "stable-baselines3", "mujoco", "dm-control", "envpool")
+
+
+def describe() -> dict[str, str]:
+    """Date, hardware and versions; packages that are not installed are left out."""
+    versions = {name: version for name in PACKAGES if (version := _version(name))}
+    hardware = {"cpu": _cpu_name(), "cores": str(os.cpu_count())} | _accelerator()
+    return {"date": datetime.date.today().isoformat(), **hardware, "python": platform.python_version(), **versions}
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _accelerator() -> dict[str, str]:
+    """The accelerator that JAX uses, if it has been loaded and has one."""
+    jax = sys.modules.get("jax")
+    if jax is None or jax.default_backend() == "cpu":
+        return {}
+    return {"accelerator": str(jax.devices()[0].device_kind)}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
