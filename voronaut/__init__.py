@@ -10,19 +10,45 @@ from typing import TYPE_CHECKING, Any
 from voronaut.version import __version__
 
 if TYPE_CHECKING:
-    from voronaut import presets
+    from voronaut import conformance, presets, tasks
     from voronaut.bonuses.base import Bonus
     from voronaut.bonuses.files import load
+    from voronaut.bonuses.hashcount import HashCount
     from voronaut.bonuses.kme import KME
+    from voronaut.bonuses.none import NoBonus
+    from voronaut.bonuses.re3 import RE3
+    from voronaut.bonuses.rnd import RND
+    from voronaut.training.api import train
+    from voronaut.training.policy import load_policy
 
 _HOMES = {
     "Bonus": "voronaut.bonuses.base",
+    "HashCount": "voronaut.bonuses.hashcount",
     "KME": "voronaut.bonuses.kme",
+    "NoBonus": "voronaut.bonuses.none",
+    "RE3": "voronaut.bonuses.re3",
+    "RND": "voronaut.bonuses.rnd",
     "load": "voronaut.bonuses.files",
+    "load_policy": "voronaut.training.policy",
+    "train": "voronaut.training.api",
 }
-_MODULES = ("presets",)
+_MODULES = ("conformance", "presets", "tasks")
 
-__all__ = ["KME", "Bonus", "__version__", "load", "presets"]
+__all__ = [
+    "KME",
+    "RE3",
+    "RND",
+    "Bonus",
+    "HashCount",
+    "NoBonus",
+    "__version__",
+    "conformance",
+    "load",
+    "load_policy",
+    "presets",
+    "tasks",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

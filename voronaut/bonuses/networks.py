@@ -1,0 +1,178 @@
+"""The JAX core of RND and RE3: pure functions over plain trees of arrays. One run calls them, stacked runs map them."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+except ImportError as error:
+    raise ImportError("jax is missing. Install it with: pip install 'voronaut[train]'") from error
+
+Array = Any  # a NumPy or a JAX array: the first call carries the former to the device
+Layers = list[tuple[Array, Array]]
+GAIN = 2**0.5
+BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
+ROUNDING = 2.0**-24  # of one float32 operation
+SPARE = 4  # neighbours ranked beyond the k-th, so that rounding in the ranking can be noticed
+
+
+class Learner(NamedTuple):
+    """RND's networks and Adam's two moments of the predictor."""
+
+    target: Layers
+    predictor: Layers
+    first: Layers
+    second: Layers
+    steps: Array
+
+
+def orthogonal(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.float32]:
+    """√2 Q with orthonormal rows or columns, uniform over all of them (the sign of R's diagonal is taken out)."""
+    long, short = max(rows, columns), min(rows, columns)
+    q, r = np.linalg.qr(rng.standard_normal((long, short)))
+    q *= np.where(np.diag(r) < 0, -1.0, 1.0)
+    return np.ascontiguousarray(GAIN * (q if rows == long else q.T), np.float32)
+
+
+def start(seed: Sequence[int], sizes: Sequence[int]) -> Layers:
+    """Fresh layers in NumPy: orthogonal weights, zero biases."""
+    rng = np.random.default_rng(list(seed))
+    return [(orthogonal(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]
+
+
+def start_learner(seed: int, sizes: Sequence[int]) -> Learner:
+    """A target and a predictor from two streams of one seed, Adam at rest."""
+    predictor = start((seed, 1), sizes)
+    first, second = ([(np.zeros_like(w), np.zeros_like(b)) for w, b in predictor] for _ in range(2))
+    return Learner(start((seed, 0), sizes), predictor, first, second, np.zeros((), np.int32))
+
+
+def named(layers: Layers, name: str) -> dict[str, NDArray[Any]]:
+    """Copies of the layers as arrays for a state dict."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for i, (weight, bias) in enumerate(layers):
+        arrays[f"{name}.{i}.weight"], arrays[f"{name}.{i}.bias"] = np.array(weight), np.array(bias)
+    return arrays
+
+
+def unnamed(arrays: Mapping[str, NDArray[Any]], name: str, depth: int) -> Layers:
+    """The layers that `named` gave."""
+    return [(np.array(arrays[f"{name}.{i}.weight"]), np.array(arrays[f"{name}.{i}.bias"])) for i in range(depth)]
+
+
+def roomy(n: int) -> int:
+    """n rounded up, by an eighth at most above 128: few different sizes are ever compiled."""
+    step = max(16, 1 << max(0, (n - 1).bit_length() - 3))
+    return -(-n // step) * step
+
+
+def pad(rows: NDArray[Any], length: int, value: float = 0) -> NDArray[Any]:
+    """`rows` followed by rows of `value` up to `length`."""
+    if len(rows) == length:
+        return rows
+    return np.concatenate([rows, np.full((length - len(rows), *rows.shape[1:]), value, rows.dtype)])
+
+
+def forward(layers: Layers, rows: Array) -> Array:
+    """W₃ relu(W₂ relu(W₁ x)): full float32 products, on a GPU too."""
+    for weight, bias in layers[:-1]:
+        rows = jax.nn.relu(jnp.matmul(rows, weight, precision=lax.Precision.HIGHEST) + bias)
+    weight, bias = layers[-1]
+    return jnp.matmul(rows, weight, precision=lax.Precision.HIGHEST) + bias
+
+
+def prediction_errors(target: Layers, predictor: Layers, rows: Array) -> Array:
+    """‖f̂(x) − f(x)‖² / h: (n, d) -> (n,)."""
+    return jnp.square(forward(predictor, rows) - lax.stop_gradient(forward(target, rows))).mean(axis=-1)
+
+
+def distill(learner: Learner, rows: Array, weights: Array, rate: Array) -> tuple[Learner, Array]:
+    """One Adam step of the predictor on the weighted mean error of `rows`; also the errors before it."""
+
+    def loss(predictor: Layers) -> tuple[Array, Array]:
+        errors = prediction_errors(learner.target, predictor, rows)
+        return (weights * errors).sum() / weights.sum(), errors
+
+    (_, errors), slope = jax.value_and_grad(loss, has_aux=True)(learner.predictor)
+    steps = learner.steps + 1
+    first = jax.tree.map(lambda m, g: BETAS[0] * m + (1 - BETAS[0]) * g, learner.first, slope)
+    second = jax.tree.map(lambda v, g: BETAS[1] * v + (1 - BETAS[1]) * g * g, learner.second, slope)
+    a, b = (1 - beta ** steps.astype(jnp.float32) for beta in BETAS)
+    predictor = jax.tree.map(
+        lambda p, m, v: p - rate * (m / a) / (jnp.sqrt(v / b) + ADAM_EPSILON), learner.predictor, first, second
+    )
+    return Learner(learner.target, predictor, first, second, steps), errors
+
+
+def nearest(queries: Array, own: Array, candidates: Array, count: Array, k: int, block: int) -> tuple[Array, Array]:
+    """‖q − c‖ to the k-th nearest candidate but the query itself (`own`), and whether that is certain: (n,), (n,).
+
+    Candidates beyond `count` do not exist. Ranked by ‖q‖² + ‖c‖² − 2q·c around the candidates' mean, then the first
+    k + SPARE measured directly; certain where the bound on the ranking's rounding proves that none was overlooked.
+    """
+    exists = jnp.arange(len(candidates)) < count
+    mean = jnp.where(exists[:, None], candidates, 0).sum(axis=0) / count
+    centered = candidates - mean
+    squares = jnp.where(exists, jnp.square(centered).sum(axis=1), jnp.inf)
+    ranked = min(k + SPARE, len(candidates))
+
+    def some(part: tuple[Array, Array]) -> tuple[Array, Array]:
+        rows, indices = part
+        length = jnp.square(rows - mean).sum(axis=1)
+        product = jnp.matmul(rows - mean, centered.T, precision=lax.Precision.HIGHEST)
+        rough = length[:, None] + squares[None, :] - 2 * product
+        rough = jnp.where(jnp.arange(len(candidates))[None, :] == indices[:, None], jnp.inf, rough)
+        negative, found = lax.top_k(-rough, ranked)
+        exact = jnp.square(rows[:, None, :] - candidates[found]).sum(axis=2)
+        kth = jnp.sort(jnp.where(jnp.isinf(negative), jnp.inf, exact), axis=1)[:, k - 1]
+        reach = length + jnp.square(jnp.sqrt(length) + jnp.sqrt(kth))
+        last = -negative.min(axis=1)  # a slice here would make XLA sort every row whole
+        slack = 2 * (queries.shape[1] + 8) * ROUNDING * reach
+        return jnp.sqrt(kth), (kth + slack <= last) | (kth == 0)
+
+    parts = queries.reshape(-1, block, queries.shape[1]), own.reshape(-1, block)
+    distances, certain = lax.map(some, parts)
+    return distances.reshape(-1), certain.reshape(-1)
+
+
+def stacked(trees: Sequence[Any]) -> Any:
+    """Trees of equal shape -> one tree with a leading axis of runs."""
+    return _stacked(list(trees))
+
+
+def unstacked(tree: Any, runs: int) -> list[Any]:
+    """The opposite of `stacked`."""
+    return list(_unstacked(tree, runs))
+
+
+_stacked = jax.jit(lambda trees: jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees))
+_unstacked = jax.jit(
+    lambda tree, runs: [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(runs)], static_argnums=1
+)
+forward_one, forward_many = jax.jit(forward), jax.jit(jax.vmap(forward))
+errors_one, errors_many = jax.jit(prediction_errors), jax.jit(jax.vmap(prediction_errors))
+distill_one, distill_many = jax.jit(distill), jax.jit(jax.vmap(distill, in_axes=(0, 0, 0, None)))
+
+
+@partial(jax.jit, static_argnames=("k", "block"))
+def nearest_one(queries: Array, own: Array, candidates: Array, count: Array, k: int, block: int) -> Any:
+    """`nearest`, compiled."""
+    return nearest(queries, own, candidates, count, k, block)
+
+
+@partial(jax.jit, static_argnames=("k", "block"))
+def nearest_many(queries: Array, own: Array, candidates: Array, count: Array, k: int, block: int) -> Any:
+    """`nearest` for runs side by side, compiled."""
+    return jax.vmap(lambda q, o, c, n: nearest(q, o, c, n, k, block))(queries, own, candidates, count)
+
+
+def on_accelerator() -> bool:
+    """Whether JAX computes on something other than the CPU."""
+    return jax.default_backend() != "cpu"
