@@ -6,10 +6,10 @@ READY = .venv/ready
 
 .PHONY: run test lint bench
 run: $(READY)
-	$(BIN)/python examples/two_streams.py
+	$(BIN)/python examples/cheetah.py
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -10,7 +10,13 @@ from voronaut.version import __version__
 
 BENCHES = {
     "kernels": "microseconds per state against a bare distance loop",
+    "bonuses": "seconds per rollout of every bonus on one thread",
     "train": "seconds per rollout against Stable-Baselines3, and how cost grows",
+}
+EXPERIMENTS = {
+    "exploration": "six sparse tasks, PPO alone and with KME, RND and RE3",
+    "scale": "the weight of each bonus on Cheetah",
+    "parameters": "KME's parameters on Cheetah, one at a time",
 }
 TRAIN_HELP = """\
 Trains bonuses × seeds side by side and writes DIR/config.json and, per run, DIR/<bonus>-<seed>/ with progress.jsonl
@@ -85,7 +91,7 @@ def _add_reproduce(commands: Any) -> None:
         "when the budget is spent; the same command goes on. Results of several machines merge by copying folders.",
     )
     add = command.add_argument
-    add("what", choices=["exploration"], help="exploration: six sparse tasks, PPO alone and with KME, RND and RE3")
+    add("what", choices=EXPERIMENTS, help="; ".join(f"{name}: {text}" for name, text in EXPERIMENTS.items()))
     add(
         "--only",
         action="append",
@@ -94,11 +100,13 @@ def _add_reproduce(commands: Any) -> None:
         help="a task or a cell such as cheetah-run-paper; repeatable",
     )
     add("--method", action="append", dest="methods", metavar="NAME", help="none, kme, rnd or re3; repeatable (all)")
-    add("--seeds", type=int, metavar="N", help="seeds per cell (5)")
-    add("--steps", type=_number, metavar="N", help="steps per run (5e6)")
+    add("--seeds", type=int, metavar="N", help="seeds per cell (exploration: 5, else 3)")
+    add("--steps", type=_number, metavar="N", help="steps per run (exploration: 5e6, else 2e6)")
     add("--budget", type=_duration, metavar="25m", help="stop at a checkpoint after this time, such as 90s, 25m or 2h")
-    add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/exploration)")
-    add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/exploration)")
+    add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
+    add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/WHAT)")
+    add("--figures", type=Path, metavar="DIR", help="where figures are drawn at the end (docs/figures/exploration)")
+    add("--draw", action="store_true", help="only redraw the figures from the result files")
     add("--status", action="store_true", help="show what is done, under way and missing, and run nothing")
     command.set_defaults(run=run_reproduce)
 
@@ -164,15 +172,33 @@ def run_train(options: argparse.Namespace) -> int:
 
 def run_reproduce(options: argparse.Namespace) -> int:
     """`voronaut reproduce`."""
-    from voronaut.experiments import exploration
+    import importlib
 
+    from voronaut.experiments import sweep
+
+    experiment = importlib.import_module(f"voronaut.experiments.{options.what}")
     names = ("methods", "seeds", "steps", "folder", "work")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    plan = exploration.choose(options.only, exploration.make_plan(**given))
+    plan = sweep.choose(options.only, sweep.make_plan(experiment.PLAN, **given))
     if not options.status:
-        exploration.run(plan, budget=options.budget)
-    print(exploration.status(plan))
+        if not options.draw:
+            sweep.run(plan, budget=options.budget)
+        for path in _draw(experiment, plan, options):
+            print(path)
+    print(sweep.status(plan))
     return 0
+
+
+def _draw(experiment: Any, plan: Any, options: argparse.Namespace) -> list[Path]:
+    """All figures of the experiment, also of the cells that were not chosen now."""
+    whole = plan._replace(cells=experiment.PLAN.cells, methods=experiment.PLAN.methods)
+    try:
+        return list(experiment.draw(whole, options.figures or experiment.FIGURES))
+    except ImportError as error:
+        if options.draw:
+            raise
+        print(f"no figures: {error}", file=sys.stderr)
+        return []
 
 
 def run_eval(options: argparse.Namespace) -> int:
