@@ -115,7 +115,9 @@ def test_a_full_disk_loses_nothing(
 
     monkeypatch.setattr(npz, "write", full)
     assert command.train(small(), out, resume=True, quiet=True) == 1
-    assert "No space left" in (said := capsys.readouterr().err) and "--resume" in said
+    assert "No space left" in (said := capsys.readouterr().err) and "000001.npz" in said and "--resume" in said
+    assert command.train(small(), tmp_path / "new", resume=False, quiet=True) == 1
+    assert "Nothing was saved yet" in capsys.readouterr().err
     monkeypatch.setattr(npz, "write", whole)
     assert command.train(small(), out, resume=True, quiet=True) == 0
     assert same(finished, out, small())

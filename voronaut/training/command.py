@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from voronaut.tasks.factory import make
-from voronaut.training import logs, loop, policy
+from voronaut.training import checkpoint, logs, loop, policy
 from voronaut.training.config import Config
-from voronaut.training.progress import TITLES, by_method, display, pretty
+from voronaut.training.progress import TITLES, by_method, display, pretty, shown
 
 INTERRUPTED = 130
 
@@ -27,8 +27,9 @@ def train(config: Config, out: Path, *, resume: bool, quiet: bool) -> int:
         print("\ninterrupted; go on from the last checkpoint with the same command and --resume.", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
-        print(f"\nvoronaut: {error}. The last good checkpoint is still in {out / 'checkpoints'}; make room and go on "
-              "with the same command and --resume.", file=sys.stderr)  # fmt: skip
+        kept = checkpoint.saved(out / "checkpoints")
+        last = f"The last good checkpoint is {kept[-1]}; make room" if kept else "Nothing was saved yet; make room"
+        print(f"\nvoronaut: {error}. {last} and go on with the same command and --resume.", file=sys.stderr)
         return 1
     print(summary(config, out))
     print(f"{'trained in ' + pretty(time.monotonic() - started) if ran else 'nothing to do: finished before'}: {out}")
@@ -42,7 +43,7 @@ def summary(config: Config, out: Path) -> str:
     table = by_method(config, last)
     width = max(map(len, table))
     head = f"{'':<{width}}" + "".join(f" {title:>11}" for title in TITLES)
-    return "\n".join([head, *(f"{k:<{width}}" + "".join(f" {n:11.3f}" for n in v) for k, v in table.items())])
+    return "\n".join([head, *(f"{k:<{width}}" + "".join(f" {shown(n):>11}" for n in v) for k, v in table.items())])
 
 
 def evaluate(folder: Path, episodes: int, seed: int, video: Path | None) -> int:
@@ -54,9 +55,8 @@ def evaluate(folder: Path, episodes: int, seed: int, video: Path | None) -> int:
         task = make(loaded.task, [seed], episodes, threshold=loaded.threshold)
         totals = policy.returns(loaded.act, task, rng)
         task.close()
-        spread = f" ± {totals.std(ddof=1) / np.sqrt(episodes):.2f}" if episodes > 1 else ""
-        print(f"{name:<12} return {totals.mean():.2f}{spread} (standard error), best {totals.max():.2f}, "
-              f"{episodes} episodes")  # fmt: skip
+        error = f" ± {totals.std(ddof=1) / np.sqrt(episodes):.2f} (standard error)" if episodes > 1 else ""
+        print(f"{name:<12} return {totals.mean():.2f}{error}, best {totals.max():.2f}, episodes {episodes}")
     if video is not None:
         film(loaded, seed, video)
     return 0
@@ -70,7 +70,7 @@ def film(loaded: policy.Loaded, seed: int, video: Path) -> None:
         raise ImportError("imageio is missing. Install it with: pip install 'voronaut[train]'") from error
     task = make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)
     try:
-        imageio.mimsave(video, policy.frames(loaded.act, task, every=2), fps=30)
+        imageio.mimsave(video, policy.frames(loaded.act, task, every=2), fps=30, macro_block_size=8)
     finally:
         task.close()
     print(f"video: {video}")

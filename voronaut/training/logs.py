@@ -69,7 +69,7 @@ class Board:
         values = [
             self._summary.Value(tag=_tag(name), simple_value=float(value))
             for name, value in row.items()
-            if isinstance(value, int | float) and math.isfinite(value)
+            if name != "env_steps" and isinstance(value, int | float) and math.isfinite(value)
         ]
         event = self._event(wall_time=time.time(), step=int(row["env_steps"]), summary=self._summary(value=values))
         self._file.add_event(event)
@@ -83,7 +83,7 @@ class Board:
 GROUPS = {
     "extrinsic_return": "explore", "max_step_reward": "explore", "state_entropy": "explore", "bonus_mean": "explore",
     "scale": "explore", "episodes": "explore", "collect_seconds": "time", "bonus_seconds": "time",
-    "learn_seconds": "time",
+    "learn_seconds": "time", "method_bonus_seconds": "time",
 }  # fmt: skip
 
 

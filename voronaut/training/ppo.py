@@ -21,10 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError as error:
+    raise ImportError("jax is missing. Install it with: pip install 'voronaut[train]'") from error
 
 Array = Any  # a NumPy array between calls, a jax.Array inside a program
 Floats = NDArray[np.floating[Any]]

@@ -54,6 +54,11 @@ class Clock:
         return steps / took, took * (self.config.rollouts - done)
 
 
+def shown(number: float) -> str:
+    """A number of the table; a dash where nothing is known yet."""
+    return "–" if np.isnan(number) else f"{number:.3f}"
+
+
 def pretty(seconds: float) -> str:
     """1:02:03 or 2:03."""
     minutes, rest = divmod(int(seconds), 60)
@@ -73,7 +78,8 @@ def _plain(config: Config) -> Report:
         print(head + f"{pretty(left)} left", flush=True)
         for label, numbers in by_method(config, rows).items():
             print(
-                f"  {label:<12}" + "".join(f" {t} {n:8.3f}" for t, n in zip(TITLES, numbers, strict=True)), flush=True
+                f"  {label:<12}" + "".join(f" {t} {shown(n):>8}" for t, n in zip(TITLES, numbers, strict=True)),
+                flush=True,
             )
 
     return report
@@ -94,9 +100,11 @@ def _live(config: Config) -> Iterator[Report]:
     def picture(done: int, rows: Rows) -> Any:
         speed, left = clock.read(done)
         steps = f"{done * config.rollout:,} of {config.rollouts * config.rollout:,} steps"
-        table = Table("method", *TITLES, title=f"{config.task}: {steps}, {speed:,.0f}/s, {pretty(left)} left")
+        table = Table(
+            "method", *TITLES, title=f"{config.task}: {steps}, {speed:,.0f}/s, {pretty(left)} left", min_width=60
+        )
         for label, numbers in by_method(config, rows).items():
-            table.add_row(label, *(f"{n:.3f}" for n in numbers))
+            table.add_row(label, *map(shown, numbers))
         return Group(table, ProgressBar(total=config.rollouts, completed=done, width=60))
 
     with Live(f"{config.task}: first rollout…", refresh_per_second=4) as live:
