@@ -87,8 +87,9 @@ def _add_reproduce(commands: Any) -> None:
     command = commands.add_parser(
         "reproduce",
         help="run the paper's experiments, in any number of sittings",
-        description="Runs what is missing of an experiment and keeps one small file per run in --results. Stops cleanly "
-        "when the budget is spent; the same command goes on. Results of several machines merge by copying folders.",
+        description="Runs what is missing of an experiment, keeps one small file per run in --results and redraws its "
+        "figures. Stops cleanly when the budget is spent; the same command goes on. Results of several machines merge "
+        "by copying folders.",
     )
     add = command.add_argument
     add("what", choices=EXPERIMENTS, help="; ".join(f"{name}: {text}" for name, text in EXPERIMENTS.items()))

@@ -2,7 +2,9 @@
 
 import gzip
 import json
-from collections.abc import Iterable
+import os
+import zlib
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from voronaut import machine
 from voronaut.training import logs
-from voronaut.training.config import Config
+from voronaut.training.config import Config, Method
 
 CURVES = ("env_steps", "extrinsic_return", "max_step_reward", "bonus_mean", "state_entropy")
 SECONDS = ("collect_seconds", "bonus_seconds", "learn_seconds", "method_bonus_seconds")
@@ -28,34 +30,61 @@ class Result(NamedTuple):
     about: dict[str, Any]
 
 
-def export(config: Config, work: Path, folder: Path) -> list[Path]:
-    """Write one result file per finished run of `work` into `folder`."""
+def identity(config: Config, method: Method, seed: int) -> dict[str, Any]:
+    """What makes two runs the same run: a result that differs in any of it belongs to another experiment."""
+    return {
+        "task": config.task,
+        "threshold": config.threshold,
+        "method": method.label,
+        "seed": seed,
+        "scale": method.scale,
+        "params": dict(method.params),
+        "envs": config.envs,
+        "rollout": config.rollout,
+    }
+
+
+def export(
+    config: Config,
+    work: Path,
+    folder: Path,
+    *,
+    skip: Collection[str] = (),
+    measured_on: Mapping[str, str] | None = None,
+) -> list[Path]:
+    """Write one result file per finished run of `work` into `folder`, but for the runs named in `skip`.
+
+    measured_on: the machine that trained, if it was not this one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    notes = work / "notes.txt"
+    about = {
+        "steps": config.steps,
+        "backend": config.backend,
+        "machine": dict(measured_on or machine.describe()),
+        "runs_side_by_side": len(config.runs),
+        "notes": _lines(work / "notes.txt"),
+    }
     paths = []
     for (method, seed), name in zip(config.runs, config.folders(), strict=True):
-        rows = logs.read(work / name / "progress.jsonl")
-        content = {
-            "task": config.task,
-            "threshold": config.threshold,
-            "method": method.label,
-            "seed": seed,
-            "scale": method.scale,
-            "params": dict(method.params),
-            "steps": config.steps,
-            "envs": config.envs,
-            "rollout": config.rollout,
-            "backend": config.backend,
-            "machine": machine.describe(),
-            "runs_side_by_side": len(config.runs),
-            "seconds": {key: round(sum(row[key] for row in rows), 3) for key in SECONDS},
-            "notes": notes.read_text().splitlines() if notes.exists() else [],
-            "last_metrics": {key: value for key, value in rows[-1].items() if "/" in key},
-            "curve": {key: [_short(row[key]) for row in rows] for key in CURVES},
-        }
-        paths.append(folder / f"{name}.json.gz")
-        write(paths[-1], content)
+        if name not in skip:
+            rows = logs.read(work / name / "progress.jsonl")
+            paths.append(folder / f"{name}.json.gz")
+            write(paths[-1], identity(config, method, seed) | about | _measured(rows))
     return paths
+
+
+def _measured(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "seconds": {key: round(sum(row[key] for row in rows), 3) for key in SECONDS},
+        # The sums hold the compiling of the first rollout; the median does not.
+        "median_seconds": {key: round(float(np.median([row[key] for row in rows])), 6) for key in SECONDS},
+        "last_metrics": {key: value for key, value in rows[-1].items() if "/" in key},
+        "curve": {key: [_short(row[key]) for row in rows] for key in CURVES},
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def _short(value: float | None) -> float | None:
@@ -63,8 +92,10 @@ def _short(value: float | None) -> float | None:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """JSON, compressed, with no time stamp inside: the same content is the same file."""
-    path.write_bytes(gzip.compress(json.dumps(content).encode(), mtime=0))
+    """JSON, compressed, written whole or not at all. No time stamp inside: the same content is the same file."""
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(gzip.compress(json.dumps(content).encode(), mtime=0))
+    os.replace(temporary, path)
 
 
 def read(path: Path) -> Result:
@@ -73,12 +104,31 @@ def read(path: Path) -> Result:
         raw = path.read_bytes()
         content = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
         curve = {key: np.array(content["curve"][key], float) for key in CURVES}
-        if len({len(values) for values in curve.values()}) != 1 or not len(curve["env_steps"]):
-            raise ValueError("its curves differ in length")
+        _check(curve)
         named = {key: content.pop(key) for key in ("task", "threshold", "method", "seed")}
         return Result(**named, curve=curve, about=content)
-    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a result file, or it is damaged: {error}") from error
+    except (OSError, EOFError, KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
+        raise ValueError(f"{path} is not a result file, or it is damaged: {error!r}") from error
+
+
+def _check(curve: Mapping[str, NDArray[np.float64]]) -> None:
+    steps = curve["env_steps"]
+    if len({values.shape for values in curve.values()}) != 1 or steps.ndim != 1 or not len(steps):
+        raise ValueError("its curves differ in length")
+    if not (np.diff(steps, prepend=0) > 0).all():
+        raise ValueError("its steps do not increase")
+
+
+def differences(result: Result, wanted: Mapping[str, Any]) -> list[str]:
+    """The names of what is not as `identity` wants it."""
+    mine = result.about | result._asdict()
+    return [key for key, value in wanted.items() if mine.get(key) != value]
+
+
+def cut(result: Result, steps: int) -> Result:
+    """The result as it was at the first rollout that reached `steps`."""
+    count = int(np.searchsorted(result.curve["env_steps"], steps)) + 1
+    return result._replace(curve={key: values[:count] for key, values in result.curve.items()})
 
 
 def find(folder: Path) -> tuple[list[Result], list[str]]:

@@ -67,13 +67,13 @@ def pretty(seconds: float) -> str:
 
 
 def _plain(config: Config) -> Report:
-    clock, shown = Clock(config), [-np.inf]
+    clock, last = Clock(config), [-np.inf]
 
     def report(done: int, rows: Rows) -> None:
         speed, left = clock.read(done)
-        if time.monotonic() - shown[0] < 5 and done < config.rollouts:
+        if time.monotonic() - last[0] < 5 and done < config.rollouts:
             return
-        shown[0] = time.monotonic()
+        last[0] = time.monotonic()
         head = f"{done * config.rollout:>9,} of {config.rollouts * config.rollout:,} steps, {speed:,.0f}/s, "
         print(head + f"{pretty(left)} left", flush=True)
         for label, numbers in by_method(config, rows).items():
