@@ -91,6 +91,30 @@ def test_stopping_and_resuming_changes_nothing(finished: Path, tmp_path: Path) -
     assert not (out / "checkpoints").exists()
 
 
+def test_the_fast_simulator_repeats_itself_and_says_when_episodes_were_restarted(tmp_path: Path) -> None:
+    pytest.importorskip("envpool", reason="envpool is not installed (pip install 'voronaut[fast]')")
+    config = small(backend="envpool", seeds=1, rollout=128, steps=256)
+    for name in ("one", "two"):
+        loop.train(config, tmp_path / name)
+    assert same(tmp_path / "one", tmp_path / "two", config)
+    with pytest.raises(loop.Stopped):
+        loop.train(config, tmp_path / "cut", deadline=time.monotonic() - 1)
+    loop.train(config, tmp_path / "cut", resume=True)
+    assert [row.get("episodes_restarted") for row in rows(tmp_path / "cut", "kme-0")] == [None, True]
+    assert "started anew" in (tmp_path / "cut" / "notes.txt").read_text()
+
+
+def test_every_bonus_trains_and_resumes_beside_the_others(tmp_path: Path) -> None:
+    options = {"rnd": {"hidden": 16, "features": 8}, "re3": {"hidden": 16, "features": 8}, "hash": {"table_bits": 8}}
+    config = small(bonuses=list(options), options=options, steps=192)
+    loop.train(config, tmp_path / "whole")
+    with pytest.raises(loop.Stopped):
+        loop.train(config, tmp_path / "cut", deadline=time.monotonic() - 1)
+    loop.train(config, tmp_path / "cut", resume=True)
+    assert same(tmp_path / "whole", tmp_path / "cut", config)
+    assert all(rows(tmp_path / "whole", f"{name}-1")[1]["bonus_mean"] > 0 for name in options)
+
+
 def test_a_damaged_checkpoint_falls_back_on_the_one_before(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "cut"
     for _ in range(3):

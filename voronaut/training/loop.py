@@ -180,12 +180,14 @@ def _train(trainer: Trainer, out: Path, save_every: int, deadline: float | None,
     config = trainer.config
     folders = [out / name for name in config.folders()]
     books = [logs.RunLog(folder, trainer.done) for folder in folders]
-    if trainer.done and not trainer.task.resumes_exactly:
+    restarted = trainer.done > 0 and not trainer.task.resumes_exactly
+    if restarted:
         note(out, f"resumed after rollout {trainer.done}: the episodes under way were started anew")
     try:
         with interrupts() as interrupted:
             while trainer.done < config.rollouts:
-                rows = trainer.turn()
+                rows = [row | {"episodes_restarted": True} for row in trainer.turn()] if restarted else trainer.turn()
+                restarted = False
                 last = trainer.done == config.rollouts
                 stop = interrupted() or (deadline is not None and time.monotonic() > deadline)
                 if last or stop or trainer.done % save_every == 0:

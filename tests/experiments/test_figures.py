@@ -1,0 +1,121 @@
+"""Every figure redraws from committed files, alone; the page's tables are those of the files."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from tests.experiments.toys import plan as small
+from voronaut.cli import main
+from voronaut.experiments import (
+    exploration,
+    exploration_figures,
+    exploration_tables,
+    page,
+    parameters,
+    results,
+    scale,
+    sweep,
+)
+
+ROOT = Path(__file__).parents[2]
+NAMES = ["returns", "scores", "iqm", "improvement", "discovery", "cost"]
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def test_everything_redraws_in_twenty_seconds(tmp_path: Path) -> None:
+    said: list[str] = []
+    started = time.process_time()
+    paths = [path for each in (exploration, scale, parameters) for path in each.draw(each.PLAN, tmp_path, said.append)]
+    assert time.process_time() - started < 20
+    assert [path.stem for path in paths] == [*NAMES, "scale", "parameters"] and not said
+    assert all(imread(path).std() > 0.01 for path in paths)
+
+
+def test_committed_results_are_sound() -> None:
+    for each in (exploration, scale):
+        found, troubles = results.find(each.PLAN.folder)
+        assert found and not troubles
+    data, troubles = sweep.collect(exploration.PLAN)
+    assert not troubles and len(exploration_figures.complete(exploration.PLAN, data)) >= 2
+
+
+def test_the_page_is_up_to_date() -> None:
+    text = page.PAGE.read_text()
+    assert page.fill(text) == text, "run: python -m voronaut.experiments.page"
+    for line in text.splitlines():
+        if line.startswith("!["):
+            assert (page.PAGE.parent / line.split("(")[1].rstrip(")")).exists()
+
+
+def test_a_page_without_its_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="no part 'missing'"):
+        page.fill("# nothing")
+
+
+def test_the_command_draws_and_names_what_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree("results/exploration", tmp_path / "results")
+    broken = tmp_path / "results/cheetah-run-release/kme-3.json.gz"
+    broken.write_bytes(b"not a result")
+    command = ["reproduce", "exploration", "--draw", "--results", str(tmp_path / "results"), "--figures", str(tmp_path)]
+    assert main([*command, "--only", "cheetah-run-release"]) == 0
+    said = capsys.readouterr().out
+    assert f"not used: {broken}" in said and "4/5" in said and "quadruped" not in said
+    assert sorted(path.stem for path in tmp_path.glob("*.png")) == sorted(NAMES)
+    plan = exploration.PLAN._replace(folder=tmp_path / "results")
+    data, troubles = sweep.collect(plan)
+    assert "| PPO + KME | 4 |" in exploration_tables.tasks(plan, data)
+    assert "kme 4 of 5" in (text := exploration_tables.missing(plan, data, troubles)) and str(broken) in text
+    assert [cell.name for cell in exploration_figures.complete(plan, data)] == ["cartpole-swingup-release"]
+
+
+def test_nothing_run_yet_can_be_drawn(tmp_path: Path) -> None:
+    for each in (exploration, scale, parameters):
+        empty = each.PLAN._replace(folder=tmp_path / "none")
+        assert all(path.exists() for path in each.draw(empty, tmp_path))
+    nothing, troubles = sweep.collect(exploration.PLAN._replace(folder=tmp_path / "none"))
+    assert not troubles
+    for table in ("tasks", "chances", "iqms", "costs", "claims"):
+        assert getattr(exploration_tables, table)(exploration.PLAN, nothing)
+    assert parameters.table(parameters.PLAN._replace(folder=tmp_path)) == "Nothing has been run yet."
+
+
+def test_parameters_draw_once_there_is_data(tmp_path: Path) -> None:
+    plan = parameters.PLAN._replace(folder=tmp_path / "results")
+    for cell in plan.cells:
+        (plan.folder / cell.name).mkdir(parents=True)
+        config = sweep.config(plan, cell)
+        for (method, seed), name in zip(config.runs, config.folders(), strict=True):
+            curve = {key: [1.0 + seed, 2.0, 3.0] for key in results.CURVES} | {"env_steps": [1, 10, plan.steps]}
+            content = results.identity(config, method, seed) | {"curve": curve, "last_metrics": {"kme/count_cv": 0.5}}
+            results.write(plan.folder / cell.name / f"{name}.json.gz", content)
+    assert parameters.draw(plan, tmp_path)[0].exists()
+    assert "| balance κ | 1e-4 | 3 |" in (text := parameters.table(plan)) and "not run" not in text
+    assert "| rollout B | 65536 | 3 |" in text and "0.50 [0.50, 0.50]" in text
+
+
+@pytest.mark.parametrize(("found", "p", "side"), [((0.9, 0.6, 1), 0.01, 1), ((0.9, 0.6, 1), 0.06, 0),
+                                                  ((0.1, 0, 0.3), 0.01, -1), ((0.5, 0.2, 0.8), 0.01, 0)])  # fmt: skip
+def test_what_counts_as_sure(found: tuple[float, float, float], p: float, side: int) -> None:
+    from voronaut.experiments.stats import Interval
+
+    assert exploration_tables.sure(Interval(*found), p) == side
+
+
+def test_the_command_runs_what_is_missing_and_shows_the_grid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(parameters, "PLAN", small(tmp_path, methods=("none",)))
+    monkeypatch.setattr(parameters, "draw", lambda plan, figures: [figures / "drawn.png"])
+    assert main(["reproduce", "parameters", "--status"]) == 0
+    assert "0/2" in capsys.readouterr().out
+    assert main(["reproduce", "parameters", "--only", "run", "--seeds", "1", "--steps", "64", "--figures", "here"]) == 0
+    said = capsys.readouterr().out
+    assert "here/drawn.png" in said and "the grid is complete" in said
+    assert (tmp_path / "results/run/none-0.json.gz").exists()

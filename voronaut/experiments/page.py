@@ -1,0 +1,47 @@
+"""docs/results.md: writes the computed tables between their marks. `python -m voronaut.experiments.page` renews it."""
+
+from pathlib import Path
+
+from voronaut.experiments import exploration, exploration_tables, parameters, scale, sweep
+
+PAGE = Path("docs/results.md")
+
+
+def sections() -> dict[str, str]:
+    """Every computed part of the page, by name."""
+    plan = exploration.PLAN
+    data, troubles = sweep.collect(plan)
+    tables = exploration_tables
+    return {
+        "missing": "\n".join(
+            [
+                tables.missing(plan, data, troubles),
+                tables.progress("scale sweep", scale.PLAN),
+                tables.progress("parameter sweep", parameters.PLAN),
+            ]
+        ),
+        "claims": tables.claims(plan, data),
+        "tasks": tables.tasks(plan, data),
+        "chances": tables.chances(plan, data),
+        "iqm": tables.iqms(plan, data),
+        "costs": tables.costs(plan, data),
+        "scale": scale.table(),
+        "parameters": parameters.table(),
+    }
+
+
+def fill(text: str) -> str:
+    """The page with every computed part renewed; what stands between the parts is left alone."""
+    for name, content in sections().items():
+        begin, end = f"<!-- computed: {name} -->\n", "<!-- end -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"the page has no part {name!r}; add {begin + end!r} to it.")
+        text = f"{before}{begin}{content}\n{end}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(fill(PAGE.read_text()))
+    print(PAGE)
