@@ -110,13 +110,13 @@ def costs(plan: Plan, data: Data) -> str:
         if "kme" in runs:
             base = bonus_seconds(runs["kme"])
             rows += [_cost(cell, m, runs[m], base) for m in METHODS if m in runs and m != "none"]
-    return table(["cell", "method", "bonus, s per rollout", "ratio to KME", "share of the whole run's time"], rows)
+    return table(["cell", "method", "bonus, s per rollout", "ratio to KME", "share of a rollout's time"], rows)
 
 
 def _cost(cell: Cell, method: str, results: Sequence[Result], base: float) -> list[str]:
-    seconds, mine = results[0].about["seconds"], bonus_seconds(results)
+    seconds, mine = results[0].about["median_seconds"], bonus_seconds(results)
     whole = sum(seconds[key] for key in ("collect_seconds", "bonus_seconds", "learn_seconds"))
-    share = seconds["method_bonus_seconds"] / whole
+    share = mine / whole
     return [cell.name, drawing.NAMES[method], f"{mine:.3f}", f"{mine / base:.1f}", f"{share:.1%}"]
 
 
