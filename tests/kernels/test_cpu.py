@@ -50,6 +50,20 @@ def test_frozen_rewards_are_copy_update_subtract(world: World, objective: int) -
         assert reward == pytest.approx(wanted, rel=1e-12, abs=(1e-6 if loose else 1e-11) * scale(world))
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_a_hub_that_is_everybodys_nearest(dtype: type, tolerance: float) -> None:
+    """One center in the middle of many: when it moves, every other gap changes."""
+    rng = np.random.default_rng(0)
+    ring = rng.normal(size=(60, 40))
+    centers = np.vstack([np.zeros(40), 3 * ring / np.linalg.norm(ring, axis=1, keepdims=True)]).astype(dtype)
+    clusters = ref.Clusters(centers.astype(float), np.ones(61, np.int64))
+    prepared = cpu.prepare(centers, clusters.counts, 1e-3)
+    assert (prepared.shape.nearest[1:61] == 0).all()
+    states = (0.3 * rng.normal(size=(50, 40))).astype(dtype)
+    wanted = [ref.reward(clusters, state, 0.3, 1e-3) for state in states.astype(float)]
+    np.testing.assert_allclose(cpu.rewards(prepared, states, Rules(0.3, 1e-3)), wanted, rtol=tolerance, atol=tolerance)
+
+
 @settings(max_examples=100, deadline=None)
 @given(worlds())
 def test_the_update_pass_is_the_references_sequence(world: World) -> None:

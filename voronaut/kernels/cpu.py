@@ -30,6 +30,8 @@ from voronaut.kernels.rules import Rules
 Counts = NDArray[np.int64]
 # Stewart's identity subtracts; below this share of what it subtracts from, distances are formed directly instead.
 CANCELS = 0.05
+# From this many followers on, all gap candidates are formed at once: one vector loop instead of that many scalar ones.
+MANY = 16
 
 
 class Geometry(NamedTuple):
@@ -130,6 +132,21 @@ def screen(row: Floats, weight: Floats, reach: Floats, i: int, alpha: float, aft
 
 
 @compiled
+def survey_moved(row: Floats, weight: Floats, i: int, alpha: float, after: float, room: Scratch) -> None:
+    """Gap candidates ‖μ̃ − μ_j‖ + κ (ñ_i − n_j) of all j at once, and by how much Stewart's identity cancels for each.
+
+    OUT: room.moved, room.excess (positive: to be measured directly).
+    """
+    of = weight.dtype.type
+    a, b, lift, zero, least = of(alpha), of(1 - alpha), of(after), of(0), of(CANCELS)
+    cut = a * b * room.squared[i]
+    for j in range(row.shape[0]):
+        whole = a * room.squared[j] + b * row[j]
+        room.moved[j] = np.sqrt(max(whole - cut, zero)) + (lift - weight[j])
+        room.excess[j] = least * whole - (whole - cut)
+
+
+@compiled
 def reward_rows(
     states: Floats, centers: Floats, weight: Floats, shape: Geometry, rules: Rules, room: Scratch, out: Floats
 ) -> None:
@@ -139,9 +156,9 @@ def reward_rows(
     center must come to a cluster to be its nearest; followers are taken out of it because they are handled apart.
     """
     alpha = rules.step_size
-    reach = np.full_like(weight, -np.inf)
-    for j in shape.followers:
-        reach[j] = shape.gap[j] + weight[j]
+    reach, worth = np.full_like(weight, -np.inf), np.zeros(weight.shape[0])
+    for j in shape.followers:  # every cluster once
+        reach[j], worth[j] = shape.gap[j] + weight[j], concave(shape.gap[j], rules)
     for r in range(states.shape[0]):
         state = states[r]
         i = winner(centers, state, weight, room)
@@ -152,16 +169,21 @@ def reward_rows(
         screen(row, weight, reach, i, alpha, after, room)
         nearest = lowest(room.value_bits, room.order)
         best = own_gap(centers, state, room.squared, row, weight, i, nearest, alpha)
-        total = concave(best - after, rules) - concave(shape.gap[i], rules)
+        total = concave(best - after, rules) - worth[i]
         if highest(room.excess_bits) > 0:
             for j in range(reach.shape[0]):
                 if room.excess[j] > 0:
                     gap = moved_distance(centers, state, room.squared, row, i, j, alpha) + after - weight[j]
                     if gap < shape.gap[j]:
-                        total += concave(gap, rules) - concave(shape.gap[j], rules)
+                        total += concave(gap, rules) - worth[j]
+        many = followers.shape[0] > MANY
+        if many:
+            survey_moved(row, weight, i, alpha, after, room)
         for j in followers:
-            gap = moved_distance(centers, state, room.squared, row, i, j, alpha) + after - weight[j]
-            total += concave(min(gap, shape.second[j]), rules) - concave(shape.gap[j], rules)
+            gap = float(room.moved[j])
+            if not many or room.excess[j] > 0:
+                gap = moved_distance(centers, state, room.squared, row, i, j, alpha) + after - weight[j]
+            total += concave(min(gap, shape.second[j]), rules) - worth[j]
             reach[j] = shape.gap[j] + weight[j]
         out[r] = total
 
