@@ -11,6 +11,7 @@ from voronaut.version import __version__
 BENCHES = {
     "kernels": "microseconds per state against a bare distance loop",
     "bonuses": "seconds per rollout of every bonus on one thread",
+    "adapters": "what BonusVecEnv adds to a step of Stable-Baselines3",
     "train": "seconds per rollout against Stable-Baselines3, and how cost grows",
 }
 EXPERIMENTS = {

@@ -1,0 +1,112 @@
+"""What every adapter does between two library calls: pay states, keep them, show them to the bonus later."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+Scale = float | Callable[[float], float]
+NEEDED = ("rewards", "update", "metrics", "state_dict", "load_state_dict")
+
+
+class Payer:
+    """β(progress) · r(s) for states as they come, against a bonus that is updated every `update_every` steps.
+
+    Args:
+        bonus: anything with `rewards`, `update`, `metrics`, `state_dict` and `load_state_dict`.
+        scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
+        update_every: vector steps between updates.
+        warmup: vector steps that are learned from but not paid.
+        total_steps: environment steps of the whole training, from which progress is known. Without it, whoever knows
+            the progress sets the attribute `progress`.
+    """
+
+    def __init__(
+        self,
+        bonus: Any,
+        *,
+        scale: Scale = 0.01,
+        update_every: int = 1024,
+        warmup: int = 0,
+        total_steps: int | None = None,
+    ) -> None:
+        lacks = [name for name in NEEDED if not callable(getattr(bonus, name, None))]
+        if lacks:
+            raise TypeError(
+                f"a bonus such as vn.KME(dim=…) is needed; {type(bonus).__name__} lacks {', '.join(lacks)}. "
+                "The environment comes first, the bonus second."
+            )
+        self.bonus, self.scale = bonus, _checked_scale(scale)
+        self.update_every = _whole("update_every", update_every, 1)
+        self.warmup = _whole("warmup", warmup, 0)
+        self.total_steps = None if total_steps is None else _whole("total_steps", total_steps, 1)
+        self.progress: float | None = None
+        self.steps = self.env_steps = self.updates = 0
+        self._pending: list[Floats] = []
+
+    def pay(self, states: Floats) -> NDArray[np.float64]:
+        """(n, d) -> (n,): what the states earn now, times the scale; 0 during the warm-up. Changes nothing."""
+        if self.steps < self.warmup or not len(states):
+            return np.zeros(len(states))
+        return self.weight() * np.asarray(self.bonus.rewards(states), np.float64)
+
+    def keep(self, states: Floats) -> None:
+        """One vector step is over and led to these states (n, d), which must be nobody else's memory."""
+        self._pending.append(states)
+        self.steps += 1
+        self.env_steps += len(states)
+        if self.steps % self.update_every == 0:
+            self._update()
+
+    def weight(self) -> float:
+        """The scale now."""
+        if not callable(self.scale):
+            return self.scale
+        progress = self._known_progress()
+        if progress is None:
+            raise ValueError(
+                "scale is a function of the progress, which is not known. Pass total_steps=…, or let the training loop "
+                "set it (Stable-Baselines3: add a BonusCallback)."
+            )
+        return float(self.scale(progress))
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Counters, and the states that the bonus has not seen yet."""
+        pending = np.concatenate(self._pending) if self._pending else np.zeros((0, 0))
+        progress = math.nan if self.progress is None else self.progress
+        counters = np.array([self.steps, self.env_steps, self.updates], np.int64)
+        return {"pending": pending, "counters": counters, "progress": np.array([progress])}
+
+    def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on where `state_dict` was taken; the bonus has a state of its own."""
+        self.steps, self.env_steps, self.updates = (int(n) for n in state["counters"])
+        self._pending = [state["pending"].copy()] if len(state["pending"]) else []
+        progress = float(state["progress"][0])
+        self.progress = None if math.isnan(progress) else progress
+
+    def _update(self) -> None:
+        states = np.concatenate(self._pending)
+        self._pending = []
+        self.updates += 1
+        if len(states):
+            self.bonus.update(states)
+
+    def _known_progress(self) -> float | None:
+        return self.progress if self.total_steps is None else min(1.0, self.env_steps / self.total_steps)
+
+
+def _checked_scale(scale: Scale) -> Scale:
+    if callable(scale):
+        return scale
+    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not math.isfinite(scale):
+        raise ValueError(f"scale must be a finite number or a function of the progress; got {scale!r}.")
+    return float(scale)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)

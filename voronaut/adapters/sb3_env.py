@@ -1,0 +1,161 @@
+"""`BonusVecEnv`: Stable-Baselines3 environments whose rewards include a bonus, before advantages are computed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut import npz
+from voronaut.adapters import files
+from voronaut.adapters.missing import missing
+from voronaut.adapters.observations import Features, Reader
+from voronaut.adapters.payer import Payer, Scale
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+except ModuleNotFoundError as error:
+    raise missing(error, {"stable_baselines3", "torch"}, "stable-baselines3", "sb3") from error
+
+RECORDER = "bonus_recorder"
+
+
+class BonusVecEnv(VecEnvWrapper):
+    """Adds scale · r(s) to the reward of each step, s being the state that the action led to.
+
+    Rewards are paid against the bonus as it is; every `update_every` vector steps, after that step was paid, the bonus
+    learns from all states since the last time. At the end of an episode s is the true final state, never the reset one.
+    `infos[i]` gets `bonus` (what was paid), `extrinsic_reward` (the environment's own) and, at an episode's end,
+    `extrinsic_return`.
+
+    Args:
+        venv: vectorised environments. A Monitor or VecMonitor inside keeps logging the environment's own returns.
+        bonus: such as `vn.KME(dim=17)`.
+        scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
+        update_every: vector steps between updates of the bonus.
+        warmup: vector steps at the beginning that are learned from but not paid.
+        features: function from a batch of observations to the vectors (n, dim) that the bonus sees.
+        keys: of Dict observations, to be joined to one vector.
+        total_steps: environment steps of the training, for a `scale` that is a function; or use a BonusCallback.
+        pay: False only records states, for a `BonusReplayBuffer` that pays when it is sampled.
+    """
+
+    def __init__(
+        self,
+        venv: VecEnv,
+        bonus: Any,
+        *,
+        scale: Scale = 0.01,
+        update_every: int = 1024,
+        warmup: int = 0,
+        features: Features | None = None,
+        keys: Sequence[str] | None = None,
+        total_steps: int | None = None,
+        pay: bool = True,
+    ) -> None:
+        _check_env(venv)
+        super().__init__(venv)
+        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
+        self.reader = Reader(venv.observation_space, keys, features)
+        self.pays = pay
+        self.last_bonus: NDArray[np.float64] = np.zeros(self.num_envs)
+        self._returns: NDArray[np.float64] = np.zeros(self.num_envs)
+        self._normalize: VecNormalize | None = unwrap_vec_normalize(venv)
+
+    @property
+    def bonus(self) -> Any:
+        """The bonus in force."""
+        return self.payer.bonus
+
+    def reset(self) -> VecEnvObs:
+        """Start episodes everywhere; the states of the last ones are kept for the next update."""
+        self._returns[:] = 0
+        return self.venv.reset()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Take the actions; rewards come back with the bonus."""
+        obs, rewards, dones, infos = self.venv.step_wait()
+        states = self.reader(obs, _finals(dones, infos))
+        extrinsic = rewards if self._normalize is None else self._normalize.get_original_reward()
+        if self.pays:
+            self.last_bonus = self.payer.pay(states)
+            rewards = (rewards + self.last_bonus).astype(rewards.dtype)
+            self._tell_normalize()
+        self.payer.keep(states)
+        self._tell(infos, extrinsic, dones)
+        return obs, rewards, dones, infos
+
+    def states_of(self, observations: Any) -> NDArray[Any]:
+        """Unnormalised observations (n, ...), as a replay buffer keeps them, -> states as the bonus saw them."""
+        if self._normalize is not None:
+            observations = self._normalize.normalize_obs(observations)
+        return self.reader(observations)
+
+    def save(self, path: npz.Where) -> None:
+        """Write settings, bonus and pending states to one file without pickle."""
+        files.save(path, "BonusVecEnv", self.payer, self.reader, pay=self.pays)
+
+    @staticmethod
+    def load(
+        path: npz.Where,
+        venv: VecEnv,
+        *,
+        bonus: Any = None,
+        features: Features | None = None,
+        scale: Scale | None = None,
+    ) -> "BonusVecEnv":
+        """The wrapper saved at `path` around `venv`. Functions, and bonuses not Voronaut's own, must be given again."""
+        kept = files.Kept(path, "BonusVecEnv", bonus=bonus, features=features, scale=scale)
+        env = BonusVecEnv(venv, **kept.settings)
+        kept.restore(env.payer)
+        return env
+
+    def _tell(self, infos: Sequence[dict[str, Any]], extrinsic: NDArray[Any], dones: NDArray[Any]) -> None:
+        """Say in the infos what came from where."""
+        self._returns += extrinsic
+        for info, own in zip(infos, extrinsic.tolist(), strict=True):
+            info["extrinsic_reward"] = own
+        if self.pays:
+            for info, paid in zip(infos, self.last_bonus.tolist(), strict=True):
+                info["bonus"] = paid
+        else:
+            infos[0][RECORDER] = self
+        for i in np.flatnonzero(dones).tolist():
+            episode = infos[i].get("episode")  # of a monitor inside: its return is not touched by any wrapper
+            infos[i]["extrinsic_return"] = float(episode["r"] if episode else self._returns[i])
+            self._returns[i] = 0
+
+    def _tell_normalize(self) -> None:
+        """Off-policy algorithms store the reward that VecNormalize was given; below this wrapper it has no bonus yet.
+
+        They normalise it when sampling, so the bonus goes in multiplied by the present spread of the returns.
+        """
+        if self._normalize is not None:
+            paid = self._normalize.unnormalize_reward(self.last_bonus)
+            self._normalize.old_reward = (self._normalize.old_reward + paid).astype(np.float32)
+
+
+def _check_env(venv: Any) -> None:
+    if not isinstance(venv, VecEnv):
+        raise TypeError(
+            f"BonusVecEnv wraps a VecEnv; got {type(venv).__name__}. "
+            "Make one with stable_baselines3.common.env_util.make_vec_env, or DummyVecEnv([lambda: env])."
+        )
+    inner: Any = venv
+    while isinstance(inner, VecEnvWrapper):
+        if isinstance(inner, BonusVecEnv):
+            raise ValueError("the environment is already in a BonusVecEnv: it would be paid twice. Wrap it once.")
+        inner = inner.venv
+
+
+def _finals(dones: NDArray[Any], infos: Sequence[dict[str, Any]]) -> dict[int, Any]:
+    """The true last observation of each episode that ended."""
+    ended: list[int] = np.flatnonzero(dones).tolist()
+    lost = [i for i in ended if infos[i].get("terminal_observation") is None]
+    if lost:
+        raise ValueError(
+            f"episodes ended in environments {lost} and infos has no 'terminal_observation': the bonus would be paid "
+            "for the reset state. Let the VecEnv put the last observation there, as DummyVecEnv does."
+        )
+    return {i: infos[i]["terminal_observation"] for i in ended}

@@ -1,0 +1,98 @@
+"""Replay buffers that pay the bonus as it is when they are sampled, not as it was when the state was new."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.vec_env import VecNormalize
+
+from voronaut.adapters.sb3_env import RECORDER, BonusVecEnv
+
+
+class _PaysWhenSampled(ReplayBuffer):
+    """In front of a replay buffer: meets the recording `BonusVecEnv` through `infos` and pays with its bonus."""
+
+    _recorder: BonusVecEnv | None = None
+    last_bonus = 0.0  # mean over the last batch
+
+    def __init__(self, *args: Any, optimize_memory_usage: bool = False, **kwargs: Any) -> None:
+        if optimize_memory_usage:
+            raise ValueError(
+                "optimize_memory_usage=True keeps no final states, so the last step of every episode would be paid for "
+                "the reset state. Leave it out."
+            )
+        super().__init__(*args, **kwargs)
+
+    def add(self, *args: Any, **kwargs: Any) -> None:
+        """Store a transition; its reward is the environment's own."""
+        infos = kwargs["infos"] if "infos" in kwargs else args[5]
+        self._meet(infos)
+        super().add(*args, **kwargs)
+
+    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
+        """Transitions with (normalised) reward + scale · r(s), s as the bonus sees it, r as it is now."""
+        if self._recorder is None:
+            raise RuntimeError("this replay buffer has met no environment yet: let the model collect a step first.")
+        raw: Any = super()._get_samples(batch_inds, None)
+        next_obs = _arrays(raw.next_observations)
+        bonus = self._recorder.payer.pay(self._recorder.states_of(next_obs)).reshape(-1, 1)
+        self.last_bonus = float(bonus.mean())
+        # The spread of returns that VecNormalize knows is the environment's alone: the bonus is added after it.
+        rewards = self._normalize_reward(_arrays(raw.rewards), env) + bonus
+        return raw._replace(
+            observations=self._tensors(self._normalize_obs(_arrays(raw.observations), env)),
+            next_observations=self._tensors(self._normalize_obs(next_obs, env)),
+            rewards=self.to_torch(rewards.astype(np.float32)),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the environment, which is met again at the next step."""
+        return {name: value for name, value in self.__dict__.items() if name != "_recorder"}
+
+    def _meet(self, infos: Any) -> None:
+        recorder = infos[0].get(RECORDER)
+        if recorder is self._recorder and recorder is not None:
+            return
+        if "bonus" in infos[0]:
+            raise ValueError(
+                "paid twice: BonusVecEnv has paid this step and BonusReplayBuffer would pay it again. "
+                "Make the wrapper BonusVecEnv(env, bonus, pay=False), or use the usual replay buffer."
+            )
+        if recorder is None:
+            raise ValueError(
+                "BonusReplayBuffer needs a bonus: wrap the environment: BonusVecEnv(env, bonus, pay=False)."
+            )
+        self._check_spaces(recorder)
+        self._recorder = recorder
+
+    def _check_spaces(self, recorder: BonusVecEnv) -> None:
+        if _shapes(recorder.observation_space) != _shapes(self.observation_space):
+            raise ValueError(
+                f"the replay buffer holds {self.observation_space} and the bonus saw {recorder.observation_space}. "
+                "Put BonusVecEnv outside the wrappers that change observations (VecFrameStack, VecTransposeImage)."
+            )
+
+    def _tensors(self, observations: Any) -> Any:
+        if isinstance(observations, dict):
+            return {key: self.to_torch(array) for key, array in observations.items()}
+        return self.to_torch(observations)
+
+
+class BonusReplayBuffer(_PaysWhenSampled):
+    """`SAC(…, env, replay_buffer_class=BonusReplayBuffer)` with `env = BonusVecEnv(…, pay=False)`."""
+
+
+class BonusDictReplayBuffer(_PaysWhenSampled, DictReplayBuffer):
+    """The same for Dict observations."""
+
+
+def _arrays(tensors: Any) -> Any:
+    if isinstance(tensors, dict):
+        return {key: _arrays(tensor) for key, tensor in tensors.items()}
+    return tensors.cpu().numpy()
+
+
+def _shapes(space: Any) -> Any:
+    inside = getattr(space, "spaces", None)
+    return {key: one.shape for key, one in inside.items()} if isinstance(inside, dict) else space.shape

@@ -1,0 +1,144 @@
+"""TorchRL: a transform that writes `intrinsic_reward` and, if asked, adds it to `reward`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut.adapters.missing import missing
+from voronaut.adapters.observations import Features
+from voronaut.adapters.payer import Payer, Scale
+
+try:
+    import torch
+    from tensordict import TensorDictBase  # type: ignore[import-untyped, unused-ignore]
+    from torchrl.data import Unbounded  # type: ignore[import-untyped, unused-ignore]
+    from torchrl.envs import Transform  # type: ignore[import-untyped, unused-ignore]
+except ModuleNotFoundError as error:
+    raise missing(error, {"torch", "tensordict", "torchrl"}, "torchrl", "torchrl") from error
+
+
+class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
+    """Writes `intrinsic_reward` = scale · r(s), s being the observation that the action led to, never a reset one.
+
+    Belongs in an environment, around all of its workers: `TransformedEnv(SerialEnv(…), BonusTransform(bonus))`. Rewards
+    are paid against the bonus as it is; every `update_every` steps it learns from all states since the last time.
+    `env.state_dict()` carries the bonus. Evaluate in an environment without this transform.
+
+    Args:
+        bonus: such as `vn.KME(dim=17)`.
+        scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
+        update_every: steps of the (batched) environment between updates of the bonus.
+        warmup: steps at the beginning that are learned from but not paid.
+        add_to_reward: add it to `reward` too; the environment's own is then kept under `extrinsic_reward`.
+        in_keys: observations that the bonus sees, joined to one vector.
+        out_key: where the bonus is written.
+        reward_key: where the reward is.
+        features: function from a batch of observations (n, …), a dict of them for several keys, to vectors (n, dim).
+        total_steps: environment steps of the training, for a `scale` that is a function.
+    """
+
+    def __init__(
+        self,
+        bonus: Any,
+        *,
+        scale: Scale = 0.01,
+        update_every: int = 1024,
+        warmup: int = 0,
+        add_to_reward: bool = False,
+        in_keys: Sequence[Any] = ("observation",),
+        out_key: Any = "intrinsic_reward",
+        reward_key: Any = "reward",
+        features: Features | None = None,
+        total_steps: int | None = None,
+    ) -> None:
+        super().__init__(in_keys=list(in_keys), out_keys=[out_key] + ["extrinsic_reward"] * add_to_reward)
+        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
+        self.reward_key, self.add_to_reward, self.features = reward_key, add_to_reward, features
+
+    @property
+    def bonus(self) -> Any:
+        """The bonus in force."""
+        return self.payer.bonus
+
+    def transform_reward_spec(self, reward_spec: Any) -> Any:
+        """The new entries look like the reward."""
+        like = reward_spec[self.reward_key]
+        for key in self.out_keys:
+            reward_spec[key] = Unbounded(shape=like.shape, device=like.device, dtype=like.dtype)
+        return reward_spec
+
+    def get_extra_state(self) -> dict[str, dict[str, torch.Tensor]]:
+        """For `state_dict`: the bonus and what it has not seen yet."""
+        return {"bonus": _tensors(self.bonus.state_dict()), "payer": _tensors(self.payer.state_dict())}
+
+    def set_extra_state(self, state: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
+        """For `load_state_dict`."""
+        self.bonus.load_state_dict(_arrays(state["bonus"]))
+        self.payer.load_state_dict(_arrays(state["payer"]))
+
+    def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
+        reward = next_tensordict.get(self.reward_key)
+        stepped = _stepped(tensordict, next_tensordict)
+        states = self._states(next_tensordict)[stepped]
+        paid = np.zeros(len(stepped))
+        paid[stepped] = self.payer.pay(states)
+        self.payer.keep(states)  # whatever `training` says: TorchRL puts every transform of an environment in eval mode
+        intrinsic = torch.as_tensor(paid, dtype=reward.dtype, device=reward.device).reshape(reward.shape)
+        next_tensordict.set(self.out_keys[0], intrinsic)
+        if self.add_to_reward:
+            next_tensordict.set("extrinsic_reward", reward)
+            next_tensordict.set(self.reward_key, reward + intrinsic)
+        return next_tensordict
+
+    def _states(self, tensordict: TensorDictBase) -> NDArray[Any]:
+        """Observations of any batch shape -> states (n, d) in memory of their own."""
+        axes = len(tensordict.batch_size)
+        parts = {key: _flat_batch(tensordict.get(key), axes) for key in self.in_keys}
+        count = len(next(iter(parts.values())))
+        if self.features is not None:
+            seen = self.features(parts if len(parts) > 1 else parts[self.in_keys[0]])
+            states = np.array(seen.detach().cpu() if isinstance(seen, torch.Tensor) else seen)
+        else:
+            states = torch.cat([_vector(key, part) for key, part in parts.items()], -1).cpu().numpy().copy()
+        if states.ndim != 2 or len(states) != count:
+            raise ValueError(
+                f"features must turn {count} observations into an array ({count}, dim); got shape {states.shape}."
+            )
+        return states
+
+    def _check_batched_worker_compat(self) -> None:
+        raise ValueError(
+            "BonusTransform inside a worker of SerialEnv or ParallelEnv: every worker would have a bonus of its own. "
+            "Put it around them: TransformedEnv(ParallelEnv(…), BonusTransform(…))."
+        )
+
+
+def _stepped(tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> NDArray[np.bool_]:
+    """Which environments took their action, (n,): batched environments may leave some out."""
+    partial = tensordict.get("_step", None)
+    if partial is None:
+        return np.ones(next_tensordict.batch_size.numel(), bool)
+    return np.asarray(partial.cpu().numpy(), bool).reshape(-1)
+
+
+def _flat_batch(tensor: torch.Tensor, axes: int) -> torch.Tensor:
+    return tensor.detach().reshape(-1, *tensor.shape[axes:])
+
+
+def _vector(key: Any, part: torch.Tensor) -> torch.Tensor:
+    if part.ndim != 2:
+        raise ValueError(
+            f"the observation {key!r} is an image or another array of shape {tuple(part.shape[1:])}, and a bonus needs "
+            "vectors. Pass features=: a function from a batch of observations to vectors (n, dim), such as an encoder."
+        )
+    return part
+
+
+def _tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+
+
+def _arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, NDArray[Any]]:
+    return {name: tensor.cpu().numpy().copy() for name, tensor in tensors.items()}
