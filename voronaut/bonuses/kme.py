@@ -169,8 +169,12 @@ class KME(Saved):
 
     @property
     def params(self) -> dict[str, Any]:
-        """Keyword arguments that make this bonus again; functions cannot be saved and must be given again."""
-        return {**self.settings._asdict(), "features": None if self.features is None else "give it again"}
+        """Keyword arguments that make this bonus again, but for `threads`, which belongs to a machine.
+
+        A function cannot be saved: `features` must be given again.
+        """
+        chosen = {name: value for name, value in self.settings._asdict().items() if name != "threads"}
+        return {**chosen, "features": None if self.features is None else "give it again"}
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Everything learned, as named arrays (copies)."""

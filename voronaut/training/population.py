@@ -1,5 +1,6 @@
 """The bonuses of all runs: runs of one method share one stack."""
 
+import inspect
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from voronaut.bonuses.registry import bonus_class
 from voronaut.bonuses.stack import stack
 from voronaut.training.checkpoint import nest, part
-from voronaut.training.config import Config
+from voronaut.training.config import Config, Method
 from voronaut.training.schedule import weight
 
 
@@ -72,10 +73,22 @@ class Population:
         for index, bonus in enumerate(self.members()):
             bonus.load_state_dict(part(state, str(index)))
 
+    def _make(self, method: Method, dim: int, seed: int) -> Any:
+        """A run's bonus; one that can use several threads gets the cores that the other seeds leave."""
+        kind = bonus_class(method.kind)
+        spare = {"threads": max(1, cores() // len(self.config.seeds))}
+        known = inspect.signature(kind.__init__).parameters
+        return kind(dim=dim, seed=seed, **{k: v for k, v in spare.items() if k in known} | dict(method.params))
+
     def _stack(self, members: list[Any]) -> Any:
-        return stack(members, threads=min(len(members), os.cpu_count() or 1))
+        return stack(members, threads=min(len(members), cores()))
 
     def _groups(self) -> Iterator[tuple[Any, slice]]:
         count = len(self.config.seeds)
         for index, each in enumerate(self.stacks):
             yield each, slice(index * count, (index + 1) * count)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
