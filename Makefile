@@ -4,12 +4,19 @@ PYTHON ?= python3
 BIN = .venv/bin
 READY = .venv/ready
 
-.PHONY: run test lint bench
+RAY = .venv-ray/bin
+RAY_READY = .venv-ray/ready
+
+.PHONY: run test lint bench rllib
 run: $(READY)
 	$(BIN)/python examples/cheetah.py
 
-test: lint
+test: lint rllib
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Ray pins an older Gymnasium than the rest is tested with: what meets either runs here as well.
+rllib: $(RAY_READY)
+	$(RAY)/python -m pytest tests/rllib tests/adapters/test_gymnasium.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -24,3 +31,8 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(READY)
+
+$(RAY_READY): pyproject.toml constraints-ray.txt
+	test -x $(RAY)/python || $(PYTHON) -m venv .venv-ray
+	$(RAY)/pip install --quiet --disable-pip-version-check -c constraints-ray.txt -e '.[rllib]' pytest
+	touch $(RAY_READY)

@@ -12,6 +12,7 @@ BENCHES = {
     "kernels": "microseconds per state against a bare distance loop",
     "bonuses": "seconds per rollout of every bonus on one thread",
     "adapters": "what BonusVecEnv adds to a step of Stable-Baselines3",
+    "rllib": "steps per second of RLlib with one and two learners",
     "train": "seconds per rollout against Stable-Baselines3, and how cost grows",
 }
 EXPERIMENTS = {

@@ -7,7 +7,7 @@ import platform
 import sys
 from pathlib import Path
 
-PACKAGES = ("voronaut", "numpy", "numba", "jax", "torch", "stable-baselines3", "mujoco", "dm-control", "envpool")
+PACKAGES = ("voronaut", "numpy", "numba", "jax", "torch", "stable-baselines3", "mujoco", "dm-control", "envpool", "ray")
 
 
 def describe() -> dict[str, str]:

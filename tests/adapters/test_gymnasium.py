@@ -88,6 +88,7 @@ def test_returns_recorded_inside_are_the_environments() -> None:
 
 
 def test_the_sparse_tasks_work() -> None:
+    pytest.importorskip("dm_control", reason="dm_control is not installed (pip install 'voronaut[train]')")
     envs = gymnasium.make_vec("voronaut/CartpoleSwingupSparse-v0", num_envs=2, vectorization_mode="vector_entry_point",
                               max_episode_steps=5, backend="dm_control")  # fmt: skip
     env = BonusVectorEnv(envs, vn.KME(dim=5, clusters=4), update_every=6)
