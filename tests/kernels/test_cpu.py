@@ -64,6 +64,70 @@ def test_a_hub_that_is_everybodys_nearest(dtype: type, tolerance: float) -> None
     np.testing.assert_allclose(cpu.rewards(prepared, states, Rules(0.3, 1e-3)), wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize("dim", [1, 2, 3, 17, 66])
+@pytest.mark.parametrize("step_size", [0.05, 0.9])
+def test_rewards_where_short_lists_do_not_reach(dtype: type, tolerance: float, dim: int, step_size: float) -> None:
+    """Long moves, high dimension, and a crowd of clusters at one point, some of them lighter than others."""
+    rng = np.random.default_rng(dim)
+    centers = rng.normal(size=(70, dim)).astype(dtype)
+    centers[10:30] = centers[5]
+    counts = rng.integers(1, 50, size=70)
+    states = rng.normal(size=(51, dim)).astype(dtype)
+    states[:3] = centers[5] + 0.01
+    wanted = [
+        ref.reward(ref.Clusters(centers.astype(float), counts), state, step_size, 1e-3)
+        for state in states.astype(float)
+    ]
+    got = cpu.rewards(cpu.prepare(centers, counts, 1e-3), states, Rules(step_size, 1e-3))
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=30 * tolerance)
+
+
+def test_a_cluster_that_intrudes_upon_more_than_are_listed() -> None:
+    """Eight pairs around a center that moves toward all of them at once, and one cluster close by for its own gap."""
+    pairs, along, apart = 8, 0.4, 0.99 / 2
+    across = np.sqrt(1 - along**2 - apart**2)
+    centers = np.zeros((2 + 2 * pairs, 1 + 2 * pairs))
+    centers[1, 0] = -0.1
+    for pair in range(pairs):
+        for side in (0, 1):
+            centers[2 + 2 * pair + side, [0, 1 + 2 * pair, 2 + 2 * pair]] = along, across, apart * (1 - 2 * side)
+    state = np.zeros((1, centers.shape[1]))
+    state[0, 0] = 1.2
+    clusters = ref.Clusters(centers, np.ones(len(centers), np.int64))
+    prepared = cpu.prepare(*clusters, 1e-6)
+    assert (prepared.shape.intruded_value[0] < 0.06).all()  # the list is full
+    wanted = ref.reward(clusters, state[0], 0.05, 1e-6)
+    assert cpu.rewards(prepared, state, Rules(0.05, 1e-6))[0] == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0, 1e4])
+@pytest.mark.parametrize("count", [1, 2, 501])
+def test_bounds_never_change_an_assignment(offset: float, count: int) -> None:
+    """Far from the origin the bounds are loose and many clusters must be measured: the winners stay the same."""
+    rng = np.random.default_rng(0)
+    centers, states = (rng.normal(size=(n, 7)).astype("f") + np.float32(offset) for n in (90, count))
+    chosen = cpu.assign(cpu.prepare(centers, np.ones(90, np.int64), 1e-3), states)
+    squared = np.square(states[:, None].astype(float) - centers[None].astype(float)).sum(axis=2)
+    best = squared[np.arange(count), chosen]
+    np.testing.assert_allclose(best, squared.min(axis=1), rtol=1e-5)
+    assert (chosen == squared.argmin(axis=1)).mean() > 0.99
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_two_states_at_a_time_are_the_sequence(dtype: type) -> None:
+    """The second of two states may fall to the cluster that the first has just moved, or lose it to another."""
+    rng = np.random.default_rng(1)
+    centers, counts = rng.normal(size=(5, 2)).astype(dtype), np.ones(5, np.int64)
+    states = rng.normal(size=(401, 2)).astype(dtype)
+    both = cpu.update(centers, counts, states, np.arange(401), Rules(0.4, 1e-2))
+    single = (centers, counts)
+    for r in range(401):
+        single = cpu.update(*single, states, np.array([r]), Rules(0.4, 1e-2))
+    assert both[1].tolist() == single[1].tolist()
+    np.testing.assert_allclose(both[0], single[0], rtol=1e-5 if dtype is np.float32 else 1e-12)
+
+
 @settings(max_examples=100, deadline=None)
 @given(worlds())
 def test_the_update_pass_is_the_references_sequence(world: World) -> None:

@@ -18,3 +18,17 @@ def compiled(function: F) -> F:
     except RuntimeError:  # numba found no folder it may write to
         kernel = numba.njit(nogil=True, fastmath=FAST)(function)
     return kernel  # type: ignore[no-any-return]
+
+
+def reordered(function: F) -> F:
+    """`compiled` with sums in any order: for functions whose ties are decided by sums of one and the same loop."""
+    try:
+        kernel = numba.njit(nogil=True, fastmath={*FAST, "reassoc"}, cache=True)(function)
+    except RuntimeError:
+        kernel = numba.njit(nogil=True, fastmath={*FAST, "reassoc"})(function)
+    return kernel  # type: ignore[no-any-return]
+
+
+def inlined(function: F) -> F:
+    """`compiled` into each caller: for what is called so often that counting references to its arguments would show."""
+    return numba.njit(nogil=True, fastmath=FAST, inline="always")(function)  # type: ignore[no-any-return]

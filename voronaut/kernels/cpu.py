@@ -1,198 +1,252 @@
 """Balanced online k-means on the CPU (numba). Nothing here knows about environments, files or options.
 
-Centers are stored transposed and padded, (d, width), so that every loop over clusters is one straight vector loop.
-Padded clusters weigh +inf and win nothing. Arguments that a kernel writes come last and are marked OUT.
+Arrays over clusters are padded (see `loops`); padded clusters weigh +inf and win nothing. Arguments that a kernel
+writes come last and are marked OUT.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.kernels.compiled import compiled
-from voronaut.kernels.loops import (
-    Floats,
-    Ints,
-    Scratch,
-    concave,
-    highest,
-    lowest,
-    move,
-    padded,
-    scratch,
-    set_weights,
-    survey_row,
-    winner,
+from voronaut.kernels.compiled import inlined, reordered
+from voronaut.kernels.full import full_reward, worths
+from voronaut.kernels.geometry import LISTED, Geometry, geometry
+from voronaut.kernels.loops import Floats, Ints, Scratch, concave, highest, lowest, scratch
+from voronaut.kernels.nearest import (
+    Layout,
+    Pair,
+    bounds_pair,
+    layout,
+    lowest_pair,
+    norm,
+    norms_of,
+    pair,
+    products,
+    settle,
+    slack,
+    square,
 )
 from voronaut.kernels.rules import Rules
 
 Counts = NDArray[np.int64]
-# Stewart's identity subtracts; below this share of what it subtracts from, distances are formed directly instead.
-CANCELS = 0.05
-# From this many followers on, all gap candidates are formed at once: one vector loop instead of that many scalar ones.
-MANY = 16
+# With more followers than this, a vector loop over all clusters is cheaper than a distance for each of them.
+MANY = 64
 
 
-class Geometry(NamedTuple):
-    """What frozen clusters are to each other: distances, gaps, and who is whose nearest."""
-
-    squared: Floats  # (k, width) ‖μ_i − μ_j‖², +inf on the diagonal
-    gap: Floats  # (width,) the nearest gap, −inf in the padding
-    second: Floats  # (width,) the gap were the nearest cluster not there
-    nearest: Ints  # (width,) index of the nearest cluster, −1 in the padding
-    followers: Ints  # (k,) clusters ordered by their nearest one ...
-    starts: Ints  # (k + 1,) ... those that follow i stand at followers[starts[i]:starts[i + 1]]
-
-
-@compiled
-def assign_rows(states: Floats, centers: Floats, weight: Floats, room: Scratch, chosen: Ints) -> None:
-    """The cluster of each state. OUT: chosen (n,)."""
-    for r in range(states.shape[0]):
-        chosen[r] = winner(centers, states[r], weight, room)
+@reordered
+def assign_rows(states: Floats, clusters: Layout, room: Pair, chosen: Ints) -> None:
+    """The cluster of each state. OUT: chosen (n,), room."""
+    centers, rows, norms, weight = clusters
+    product, value, bits, next_product, ahead, ahead_bits, order = room
+    lengths, last = norms_of(states), states.shape[0] - 1
+    for r in range(0, last + 1, 2):
+        s = min(r + 1, last)
+        products(states, r, s, centers, norms, product, next_product)
+        bounds_pair(product, next_product, lengths[r], lengths[s], weight, value, ahead)
+        i, alone, j, next_alone = lowest_pair(bits, ahead_bits, order)
+        chosen[r], _ = settle(states, r, rows, weight, value, i, alone)
+        chosen[s], _ = settle(states, s, rows, weight, ahead, j, next_alone)
 
 
-@compiled
-def update_rows(
-    states: Floats, order: Ints, rules: Rules, room: Scratch, centers: Floats, counts: Ints, weight: Floats
-) -> None:
-    """Assign, move and count, state by state in the given order. OUT: centers, counts, weight."""
-    base = counts.min()
-    set_weights(counts, rules.balance, base, weight)
-    for r in order:
-        i = winner(centers, states[r], weight, room)
-        move(states[r], i, rules.step_size, centers)
-        counts[i] += 1
-        weight[i] = rules.balance * (counts[i] - base)
+@inlined
+def absorb(
+    x: Floats, r: int, i: int, base: int, rules: Rules,
+    centers: Floats, rows: Floats, norms: Floats, weight: Floats, counts: Ints,
+) -> None:  # fmt: skip
+    """μ_i ← α s + (1 − α) μ_i, n_i ← n_i + 1 (Eqs. 5 and 6). OUT: centers, rows, norms, weight, counts."""
+    alpha = rules.step_size
+    for p in range(rows.shape[1]):
+        rows[i, p] = alpha * x[r, p] + (1 - alpha) * rows[i, p]
+        centers[p, i] = rows[i, p]
+    counts[i] += 1
+    norms[i] = norm(rows, i)
+    weight[i] = rules.balance * (counts[i] - base)
 
 
-@compiled
-def survey(
-    centers: Floats, weight: Floats, room: Scratch, squared: Floats, gap: Floats, second: Floats, nearest: Ints
-) -> None:
-    """All gaps from scratch, O(k² d). OUT: squared (k, width), gap, second, nearest (width,)."""
-    point = np.empty_like(centers[:, 0])
-    for i in range(squared.shape[0]):
-        nearest[i], gap[i], second[i] = survey_row(centers, weight, i, point, squared[i], room)
-    for i in range(squared.shape[0], gap.shape[0]):
-        nearest[i], gap[i], second[i] = -1, -np.inf, -np.inf
+@inlined
+def nearer(x: Floats, r: int, rows: Floats, weight: Floats, i: int, squared: float, moved: int) -> int:
+    """Cluster i, or the one that moved after i was found if that is nearer now, the lower index on a tie."""
+    best = np.sqrt(squared) + weight[i]
+    value = np.sqrt(square(x, r, rows, moved)) + weight[moved]
+    return moved if value < best or (value == best and moved < i) else i
 
 
-@compiled
-def direct_distance(centers: Floats, state: Floats, i: int, j: int, alpha: float) -> float:
-    """‖α s + (1 − α) μ_i − μ_j‖ without any identity."""
-    total = 0.0
-    for p in range(centers.shape[0]):
-        difference = alpha * (state[p] - centers[p, i]) + (centers[p, i] - centers[p, j])
+@reordered
+def update_rows(states: Floats, order: Ints, rules: Rules, room: Pair, clusters: Layout, counts: Ints) -> None:
+    """Assign, move and count, state by state in the given order. OUT: clusters, counts, room.
+
+    The second of two states is assigned along with the first, and set right after the first has moved a cluster.
+    """
+    centers, rows, norms, weight = clusters
+    product, value, bits, next_product, ahead, ahead_bits, places = room
+    lengths, base, last = norms_of(states), counts.min(), order.shape[0] - 1
+    for t in range(0, last + 1, 2):
+        r, s = order[t], order[min(t + 1, last)]
+        products(states, r, s, centers, norms, product, next_product)
+        bounds_pair(product, next_product, lengths[r], lengths[s], weight, value, ahead)
+        i, alone, j, next_alone = lowest_pair(bits, ahead_bits, places)
+        i, _ = settle(states, r, rows, weight, value, i, alone)
+        j, squared = settle(states, s, rows, weight, ahead, j, next_alone)
+        absorb(states, r, i, base, rules, centers, rows, norms, weight, counts)
+        if t == last:
+            return
+        if j == i:  # it moved: anyone could be nearest now
+            products(states, s, s, centers, norms, product, next_product)
+            bounds_pair(product, next_product, lengths[s], lengths[s], weight, value, ahead)
+            j, alone, _, _ = lowest_pair(bits, ahead_bits, places)
+            j, _ = settle(states, s, rows, weight, value, j, alone)
+        else:
+            j = nearer(states, s, rows, weight, j, squared, i)
+        absorb(states, s, j, base, rules, centers, rows, norms, weight, counts)
+
+
+@inlined
+def moved_distance(shift: Floats, rows: Floats, i: int, j: int) -> float:
+    """‖μ_i + shift − μ_j‖, from differences."""
+    total = shift.dtype.type(0)
+    for p in range(shift.shape[0]):
+        difference = shift[p] + (rows[i, p] - rows[j, p])
         total += difference * difference
     return np.sqrt(total)  # type: ignore[no-any-return]
 
 
-@compiled
-def moved_distance(
-    centers: Floats, state: Floats, from_state: Floats, row: Floats, i: int, j: int, alpha: float
-) -> float:
-    """√(α‖s−μ_j‖² + (1−α)‖μ_i−μ_j‖² − α(1−α)‖s−μ_i‖²) = ‖μ̃ − μ_j‖ (Stewart), directly where that cancels."""
-    whole = alpha * from_state[j] + (1 - alpha) * row[j]
-    square = whole - alpha * (1 - alpha) * from_state[i]
-    if square < CANCELS * whole:
-        return direct_distance(centers, state, i, j, alpha)
-    return np.sqrt(square)  # type: ignore[no-any-return]
+@inlined
+def own_value(
+    i: int, way: float, shift: Floats, rows: Floats, weight: Floats, near: Ints, near_value: Floats
+) -> tuple[bool, float]:
+    """Whether the list reaches, and min_j ‖μ_i + shift − μ_j‖ + κ n_j."""
+    best, t, keep = np.inf, 0, 1 - slack(rows)
+    while t < near.shape[1] and near_value[i, t] * keep - way < best:
+        j = near[i, t]
+        best = min(best, moved_distance(shift, rows, i, j) + weight[j])
+        t += 1
+    return near_value[i, t] * keep - way >= best, best
 
 
-@compiled
-def own_gap(
-    centers: Floats, state: Floats, from_state: Floats, row: Floats, weight: Floats, i: int, j: int, alpha: float
-) -> float:
-    """min_{l≠i} ‖μ̃ − μ_l‖ + κ n_l, given the best candidate j; all are measured directly if j's distance cancels."""
-    whole = alpha * from_state[j] + (1 - alpha) * row[j]
-    if whole - alpha * (1 - alpha) * from_state[i] >= CANCELS * whole:
-        return moved_distance(centers, state, from_state, row, i, j, alpha) + weight[j]  # type: ignore[no-any-return]
-    least: float = np.inf
-    for other in range(row.shape[0]):
-        if other != i and weight[other] < least:
-            least = min(least, direct_distance(centers, state, i, other, alpha) + weight[other])
-    return least
+@inlined
+def screen_all(
+    i: int, squared: float, lift: float, alpha: float, after: float, product: Floats, between: Floats, weight: Floats,
+    reach: Floats, value: Floats, excess: Floats,
+) -> None:  # fmt: skip
+    """Lower bounds of ‖μ̃ − μ_j‖ + κ n_j for all j, and by how much j's reach exceeds ‖μ̃ − μ_j‖ at most (Stewart).
 
-
-@compiled
-def screen(row: Floats, weight: Floats, reach: Floats, i: int, alpha: float, after: float, room: Scratch) -> None:
-    """Lower bounds of ‖μ̃ − μ_j‖ for all j, what they make of i's own gap, and by how much j's reach exceeds them.
-
-    OUT: room.moved, room.value, room.excess.
+    ‖μ̃ − μ_j‖² = α‖s − μ_j‖² + (1 − α)‖μ_i − μ_j‖² − α(1 − α)‖s − μ_i‖². OUT: value, excess (width,).
     """
     of = weight.dtype.type  # numbers of the arrays' own precision: a float64 here would quarter float32's speed
-    a, b, slack = of(alpha), of(1 - alpha), of(1 - 2e-6 if weight.itemsize == 4 else 1 - 4e-15)
-    cut, lift, zero = a * b * room.squared[i], of(after), of(0)
-    for j in range(row.shape[0]):
-        room.moved[j] = np.sqrt(max((a * room.squared[j] + b * row[j]) * slack - cut, zero))
-    for j in range(row.shape[0]):
-        room.value[j] = room.moved[j] + weight[j]
-        room.excess[j] = reach[j] - lift - room.moved[j]
+    a, b, less, zero = of(alpha), of(1 - alpha), of(1 - 2e-6 if weight.itemsize == 4 else 1 - 4e-15), of(0)
+    more, cut, lifted = of(lift), of(alpha * (1 - alpha) * squared), of(after)
+    for j in range(weight.shape[0]):
+        bound = a * max(product[j] + more, zero) + b * between[i, j]
+        moved = np.sqrt(max(bound * less - cut, zero))
+        value[j] = moved + weight[j]
+        excess[j] = reach[j] - lifted - moved
 
 
-@compiled
-def survey_moved(row: Floats, weight: Floats, i: int, alpha: float, after: float, room: Scratch) -> None:
-    """Gap candidates ‖μ̃ − μ_j‖ + κ (ñ_i − n_j) of all j at once, and by how much Stewart's identity cancels for each.
+@inlined
+def followers_change(
+    i: int, after: float, shift: Floats, rows: Floats, weight: Floats, second: Floats, followers: Ints, starts: Ints,
+    worth: Floats, rules: Rules,
+) -> float:  # fmt: skip
+    """Σ f(gap after) − f(gap before) over the clusters whose nearest one is i."""
+    total = 0.0
+    for t in range(starts[i], starts[i + 1]):
+        j = followers[t]
+        gap = moved_distance(shift, rows, i, j) + after - weight[j]
+        total += concave(min(gap, second[j]), rules) - worth[j]
+    return total
 
-    OUT: room.moved, room.excess (positive: to be measured directly).
-    """
-    of = weight.dtype.type
-    a, b, lift, zero, least = of(alpha), of(1 - alpha), of(after), of(0), of(CANCELS)
-    cut = a * b * room.squared[i]
-    for j in range(row.shape[0]):
-        whole = a * room.squared[j] + b * row[j]
-        room.moved[j] = np.sqrt(max(whole - cut, zero)) + (lift - weight[j])
-        room.excess[j] = least * whole - (whole - cut)
+
+@inlined
+def listed_change(
+    i: int, way: float, after: float, shift: Floats, rows: Floats, weight: Floats, gap: Floats,
+    intruded: Ints, intruded_value: Floats, worth: Floats, rules: Rules,
+) -> float:  # fmt: skip
+    """Σ f(gap after) − f(gap before) over the clusters that i intrudes upon, from its list."""
+    total, t = 0.0, 0
+    while t < intruded.shape[1] and intruded_value[i, t] < way:
+        j = intruded[i, t]
+        closer = moved_distance(shift, rows, i, j) + after - weight[j]
+        if closer < gap[j]:
+            total += concave(closer, rules) - worth[j]
+        t += 1
+    return total
 
 
-@compiled
+@inlined
+def screened_change(
+    i: int, after: float, best: float, shift: Floats, rows: Floats, weight: Floats, gap: Floats,
+    bound: Floats, excess: Floats, some: bool, worth: Floats, rules: Rules,
+) -> tuple[float, float]:  # fmt: skip
+    """min_j ‖μ̃ − μ_j‖ + κ n_j, and what `listed_change` tells, from the bounds of all clusters."""
+    total = 0.0
+    for j in range(rows.shape[0]):
+        if bound[j] < best:
+            best = min(best, moved_distance(shift, rows, i, j) + weight[j])
+        if some and excess[j] > 0:
+            closer = moved_distance(shift, rows, i, j) + after - weight[j]
+            if closer < gap[j]:
+                total += concave(closer, rules) - worth[j]
+    return best, total
+
+
+@reordered
 def reward_rows(
-    states: Floats, centers: Floats, weight: Floats, shape: Geometry, rules: Rules, room: Scratch, out: Floats
+    states: Floats, clusters: Layout, shape: Geometry, rules: Rules, two: Pair, room: Scratch, out: Floats
 ) -> None:
-    """Σ f(gaps after) − Σ f(gaps before) for each state against frozen clusters (Eq. 2). OUT: out (n,).
+    """Σ f(gaps after) − Σ f(gaps before) for each state against frozen clusters (Eq. 2). OUT: out (n,), two, room.
 
-    Only the winner, its followers and the few clusters it comes close to can change. `reach` is how near the moved
-    center must come to a cluster to be its nearest; followers are taken out of it because they are handled apart.
+    What matters to the winner is in its short lists; where they do not reach, all clusters are screened; and where many
+    stand at one point or follow one cluster, `full_reward` is called.
     """
-    alpha = rules.step_size
-    reach, worth = np.full_like(weight, -np.inf), np.zeros(weight.shape[0])
-    for j in shape.followers:  # every cluster once
-        reach[j], worth[j] = shape.gap[j] + weight[j], concave(shape.gap[j], rules)
-    for r in range(states.shape[0]):
-        state = states[r]
-        i = winner(centers, state, weight, room)
-        row, after = shape.squared[i], weight[i] + rules.balance
-        followers = shape.followers[shape.starts[i] : shape.starts[i + 1]]
-        for j in followers:
-            reach[j] = -np.inf
-        screen(row, weight, reach, i, alpha, after, room)
-        nearest = lowest(room.value_bits, room.order)
-        best = own_gap(centers, state, room.squared, row, weight, i, nearest, alpha)
-        total = concave(best - after, rules) - worth[i]
-        if highest(room.excess_bits) > 0:
-            for j in range(reach.shape[0]):
-                if room.excess[j] > 0:
-                    gap = moved_distance(centers, state, room.squared, row, i, j, alpha) + after - weight[j]
-                    if gap < shape.gap[j]:
-                        total += concave(gap, rules) - worth[j]
-        many = followers.shape[0] > MANY
-        if many:
-            survey_moved(row, weight, i, alpha, after, room)
-        for j in followers:
-            gap = float(room.moved[j])
-            if not many or room.excess[j] > 0:
-                gap = moved_distance(centers, state, room.squared, row, i, j, alpha) + after - weight[j]
-            total += concave(min(gap, shape.second[j]), rules) - worth[j]
-            reach[j] = shape.gap[j] + weight[j]
-        out[r] = total
+    centers, rows, norms, weight = clusters
+    product, value, bits, next_product, ahead, ahead_bits, order = two
+    between, gap, second, _, followers, starts, near, near_value, intruded, intruded_value, shared = shape
+    bound, bound_bits, excess, excess_bits = room.value, room.value_bits, room.excess, room.excess_bits
+    lengths, last, alpha, more = norms_of(states), states.shape[0] - 1, rules.step_size, 1 + slack(rows)
+    reach, worth, shift = np.empty_like(weight), np.empty(weight.shape[0]), np.empty_like(rows[0])
+    worths(shape, weight, rules, reach, worth)
+    i, squared, next_i, next_squared = 0, 0.0, 0, 0.0
+    for r in range(last + 1):
+        if r % 2 == 0:
+            s = min(r + 1, last)
+            products(states, r, s, centers, norms, product, next_product)
+            bounds_pair(product, next_product, lengths[r], lengths[s], weight, value, ahead)
+            i, alone, next_i, next_alone = lowest_pair(bits, ahead_bits, order)
+            i, squared = settle(states, r, rows, weight, value, i, alone)
+            next_i, next_squared = settle(states, s, rows, weight, ahead, next_i, next_alone)
+        else:
+            i, squared = next_i, next_squared
+        if shared[i] or starts[i + 1] - starts[i] > MANY:
+            out[r] = full_reward(states[r], i, centers, weight, shape, rules, reach, worth, room)
+            continue
+        way, after = more * alpha * np.sqrt(squared), weight[i] + rules.balance
+        for p in range(shift.shape[0]):
+            shift[p] = alpha * (states[r, p] - rows[i, p])
+        total = followers_change(i, after, shift, rows, weight, second, followers, starts, worth, rules)
+        reached, best = own_value(i, way, shift, rows, weight, near, near_value)
+        if reached and intruded_value[i, LISTED] >= way:
+            total += listed_change(i, way, after, shift, rows, weight, gap, intruded, intruded_value, worth, rules)
+        else:
+            of_both = product if r % 2 == 0 else next_product
+            screen_all(i, squared, lengths[r], alpha, after, of_both, between, weight, reach, bound, excess)
+            for t in range(starts[i], starts[i + 1]):
+                excess[followers[t]] = -1  # they were counted above
+            j = lowest(bound_bits, order)
+            best = min(best, moved_distance(shift, rows, i, j) + weight[j])
+            some = highest(excess_bits) > 0
+            best, more_change = screened_change(
+                i, after, best, shift, rows, weight, gap, bound, excess, some, worth, rules
+            )
+            total += more_change
+        out[r] = total + concave(best - after, rules) - worth[i]
 
 
 class Prepared(NamedTuple):
     """Clusters laid out for `rewards` and `assign`."""
 
-    centers: Floats  # (d, width)
-    weight: Floats  # (width,)
+    clusters: Layout
     shape: Geometry
 
     @property
@@ -201,47 +255,26 @@ class Prepared(NamedTuple):
         return self.shape.gap[: len(self.shape.followers)]
 
 
-def lay_out(centers: Floats) -> Floats:
-    """(k, d) -> (d, width), zeros in the padding."""
-    laid = np.zeros((centers.shape[1], padded(len(centers))), centers.dtype)
-    laid[:, : len(centers)] = centers.T
-    return laid
-
-
-def geometry(centers: Floats, weight: Floats, clusters: int) -> Geometry:
-    """Everything that frozen rewards need to know about the clusters, O(k² d)."""
-    width, dtype = centers.shape[1], centers.dtype
-    squared = np.empty((clusters, width), dtype)
-    gap, second, nearest = np.empty(width, dtype), np.empty(width, dtype), np.empty(width, np.int64)
-    survey(centers, weight, scratch(width, dtype), squared, gap, second, nearest)
-    followers = np.argsort(nearest[:clusters], kind="stable")
-    starts = np.searchsorted(nearest[followers], np.arange(clusters + 1))
-    return Geometry(squared, gap, second, nearest, followers, starts)
-
-
 def prepare(centers: Floats, counts: Ints, balance: float) -> Prepared:
     """Clusters (k, d) made ready for any number of states; to be made anew after they changed."""
-    laid = lay_out(centers)
-    weight = np.empty(laid.shape[1], laid.dtype)
-    set_weights(counts, balance, counts.min(), weight)
-    return Prepared(laid, weight, geometry(laid, weight, len(counts)))
+    clusters = layout(centers, counts, balance)
+    return Prepared(clusters, geometry(clusters, balance))
 
 
 def assign(prepared: Prepared, states: Floats) -> Ints:
     """argmin_i ‖s − μ_i‖ + κ n_i for each state (Eq. 4)."""
     chosen = np.empty(len(states), np.int64)
-    room = scratch(prepared.centers.shape[1], prepared.centers.dtype)
-    assign_rows(states, prepared.centers, prepared.weight, room, chosen)
+    assign_rows(states, prepared.clusters, pair(*room_of(prepared)), chosen)
     return chosen
 
 
 def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) -> Floats:
     """What each state would earn against the clusters as they are (Eq. 2), the same for any number of threads."""
-    out = np.empty(len(states), prepared.centers.dtype)
+    out = np.empty(len(states), prepared.clusters.rows.dtype)
 
     def work(rows: slice) -> None:
-        room = scratch(prepared.centers.shape[1], prepared.centers.dtype)
-        reward_rows(states[rows], *prepared, rules, room, out[rows])
+        room = room_of(prepared)
+        reward_rows(states[rows], *prepared, rules, pair(*room), scratch(*room), out[rows])
 
     if threads == 1:
         work(slice(None))
@@ -252,9 +285,13 @@ def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) 
     return out
 
 
+def room_of(prepared: Prepared) -> tuple[int, np.dtype[np.floating[Any]]]:
+    """Width and kind of a thread's room."""
+    return prepared.clusters.weight.shape[0], prepared.clusters.weight.dtype
+
+
 def update(centers: Floats, counts: Counts, states: Floats, order: Ints, rules: Rules) -> tuple[Floats, Counts]:
     """One pass of online k-means over the states in the given order (Eqs. 4 to 6): the centers and counts after it."""
-    laid, counts = lay_out(centers), counts.copy()
-    weight = np.empty(laid.shape[1], laid.dtype)
-    update_rows(states, order, rules, scratch(len(weight), laid.dtype), laid, counts, weight)
-    return np.ascontiguousarray(laid[:, : len(counts)].T), counts
+    clusters, counts = layout(centers, counts, rules.balance), counts.copy()
+    update_rows(states, order, rules, pair(len(clusters.weight), clusters.weight.dtype), clusters, counts)
+    return clusters.rows, counts

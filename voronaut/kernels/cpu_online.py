@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from voronaut.kernels.compiled import compiled
-from voronaut.kernels.cpu import Counts, Prepared, lay_out
+from voronaut.kernels.cpu import Counts, Prepared
 from voronaut.kernels.loops import (
     LANES,
     Floats,
@@ -22,6 +22,7 @@ from voronaut.kernels.loops import (
     survey_row,
     winner,
 )
+from voronaut.kernels.nearest import lay_out
 from voronaut.kernels.rules import Rules
 
 
