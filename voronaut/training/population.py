@@ -21,10 +21,7 @@ class Population:
 
     def __init__(self, config: Config, dim: int) -> None:
         self.config = config
-        self.stacks = [
-            stack([bonus_class(m.kind)(dim=dim, seed=seed, **m.params) for seed in config.seeds])
-            for m in config.methods
-        ]
+        self.stacks = [self._stack([self._make(m, dim, seed) for seed in config.seeds]) for m in config.methods]
 
     def scales(self, rollout: int) -> NDArray[np.float64]:
         """β of every run in this rollout. The first pays nothing: clusters and predictors know nothing yet."""
