@@ -99,18 +99,21 @@ def rewards(
 
 
 @functools.partial(jax.jit, static_argnames="chunk")
-def update(clusters: Clusters, states: Array, *, step_size: Number, balance: Number, chunk: int) -> Clusters:
+def update(
+    clusters: Clusters, states: Array, *, step_size: Number, balance: Number, chunk: int, good: Array | None = None
+) -> Clusters:
     """Assign, move and count (Eqs. 4 to 6) over (n, d) states in the given order, `chunk` states at a time.
 
     The states of a chunk are assigned to the clusters as they were before it and then absorbed in order; a chunk of 1
-    is the exact sequence.
+    is the exact sequence. States that are not `good` (n,) are passed over; they must be finite all the same.
     """
     # Deviation: in a larger chunk an assignment does not see the moves and counts of up to chunk − 1 states before it.
     if chunk < 1:
         raise ValueError(f"chunk must be at least 1; got {chunk}. 1 is the exact sequence, 64 is fast on a GPU.")
     padding = -len(states) % chunk
     blocks = jnp.pad(states, ((0, padding), (0, 0))).reshape(-1, chunk, states.shape[1])
-    valid = (jnp.arange(len(states) + padding) < len(states)).reshape(-1, chunk)
+    taken = jnp.ones(len(states), bool) if good is None else good
+    valid = jnp.pad(taken, (0, padding)).reshape(-1, chunk)
     base = clusters.counts.min()
     step = functools.partial(_absorb, base=base, step_size=step_size, balance=balance)
     return jax.lax.scan(lambda old, block: (step(old, *block), None), clusters, (blocks, valid))[0]
