@@ -5,12 +5,14 @@ import importlib.util
 
 from voronaut.tasks.base import Step, VectorTask
 from voronaut.tasks.factory import BACKENDS, choose_backend, make
-from voronaut.tasks.table import EPISODE_STEPS, TASKS, VARIANTS, Task, find
+from voronaut.tasks.table import EPISODE_STEPS, TASKS, TOYS, VARIANTS, Task, find
+from voronaut.tasks.toy import EPISODE_STEPS as TOY_STEPS
 
 __all__ = [
     "BACKENDS",
     "EPISODE_STEPS",
     "TASKS",
+    "TOYS",
     "VARIANTS",
     "Step",
     "Task",
@@ -25,14 +27,15 @@ def _register_with_gymnasium() -> None:
     if importlib.util.find_spec("gymnasium") is None:
         return
     gymnasium = importlib.import_module("gymnasium")
-    for task in TASKS.values():
-        if task.gym_id not in gymnasium.registry:
+    rows = [(task.gym_id, task.name, EPISODE_STEPS) for task in TASKS.values()]
+    for gym_id, name, steps in rows + [(gym_id, name, TOY_STEPS) for name, gym_id in TOYS.items()]:
+        if gym_id not in gymnasium.registry:
             gymnasium.register(
-                task.gym_id,
+                gym_id,
                 entry_point="voronaut.tasks.gymnasium_envs:SparseEnv",
                 vector_entry_point="voronaut.tasks.gymnasium_envs:SparseVectorEnv",
-                max_episode_steps=EPISODE_STEPS,
-                kwargs={"task": task.name},
+                max_episode_steps=steps,
+                kwargs={"task": name},
             )
 
 

@@ -7,7 +7,8 @@ from voronaut.tasks.base import VectorTask
 from voronaut.tasks.dm_backend import DmControlTask
 from voronaut.tasks.envpool_backend import EnvpoolTask
 from voronaut.tasks.gym_backend import PREFIX, GymTask
-from voronaut.tasks.table import EPISODE_STEPS, find
+from voronaut.tasks.table import EPISODE_STEPS, TOYS, find
+from voronaut.tasks.toy import MazeTask
 
 BACKENDS = ("auto", "dm_control", "envpool")
 
@@ -26,10 +27,13 @@ def make(
     """The environments of every seed's run, side by side.
 
     backend "auto" takes envpool where it is installed and no pictures are wanted. threads (0: one per core) are
-    envpool's. episode_steps is the limit after which an episode is truncated: 1000, or the Gymnasium task's own.
+    envpool's. episode_steps is the limit after which an episode is truncated: 1000, or the maze's or Gymnasium task's
+    own.
     """
     if name.startswith(PREFIX):
         return GymTask(name[len(PREFIX) :], seeds, envs_per_seed, episode_steps=episode_steps, render=render)
+    if name in TOYS:
+        return MazeTask(seeds, envs_per_seed, episode_steps=episode_steps)
     task, limit = find(name), episode_steps or EPISODE_STEPS
     if choose_backend(name, backend, render=render) == "envpool":
         return EnvpoolTask(task, seeds, envs_per_seed, threshold=threshold, episode_steps=limit, threads=threads)
@@ -37,11 +41,13 @@ def make(
 
 
 def choose_backend(name: str, backend: str = "auto", *, render: bool = False) -> str:
-    """The backend that `make` takes for this task: "gymnasium", "envpool" or "dm_control"."""
+    """The backend that `make` takes for this task: "gymnasium", "numpy", "envpool" or "dm_control"."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}.")
     if name.startswith(PREFIX):
         return "gymnasium"
+    if name in TOYS:
+        return "numpy"
     if backend == "envpool" and render:
         raise ValueError("backend 'envpool' gives no pictures; use backend='dm_control' for them.")
     if backend != "auto":

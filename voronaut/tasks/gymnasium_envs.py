@@ -12,18 +12,23 @@ from numpy.typing import NDArray
 from voronaut.tasks.base import Array, VectorTask
 from voronaut.tasks.dm_backend import DmControlTask
 from voronaut.tasks.factory import make
-from voronaut.tasks.table import EPISODE_STEPS, find
+from voronaut.tasks.table import EPISODE_STEPS, TOYS, find
+from voronaut.tasks.toy import MazeTask
 
 
 class SparseEnv(gymnasium.Env[Array, Array]):
-    """One environment on dm_control. The step limit is Gymnasium's TimeLimit; `info` has the `dense_reward`."""
+    """One environment on dm_control, or a toy. The limit is Gymnasium's TimeLimit; `info` has the `dense_reward`."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012 (Gymnasium's own way)
 
     def __init__(self, task: str, threshold: str = "release", render_mode: str | None = None) -> None:
         self.render_mode = render_mode
         picture = render_mode is not None
-        self._task = DmControlTask(find(task), [0], 1, threshold=threshold, episode_steps=math.inf, render=picture)
+        self._task: DmControlTask | MazeTask
+        if task in TOYS:
+            self._task = MazeTask([0], 1, episode_steps=math.inf)
+        else:
+            self._task = DmControlTask(find(task), [0], 1, threshold=threshold, episode_steps=math.inf, render=picture)
         self._seeded = False
         self.observation_space, self.action_space = _spaces(self._task)
 

@@ -28,9 +28,14 @@ class Task:
 
     def threshold(self, variant: str) -> float:
         """The least reward that counts in this variant."""
-        if variant not in VARIANTS:
-            raise ValueError(f"threshold must be one of {', '.join(VARIANTS)}; got {variant!r}.")
-        return self.thresholds[variant]
+        return self.thresholds[check_variant(variant)]
+
+
+def check_variant(variant: str) -> str:
+    """The variant, if there is such a one."""
+    if variant not in VARIANTS:
+        raise ValueError(f"threshold must be one of {', '.join(VARIANTS)}; got {variant!r}.")
+    return variant
 
 
 _ROWS = (
@@ -65,14 +70,14 @@ _ROWS = (
     ),
 )
 TASKS: Mapping[str, Task] = {row.name: row for row in _ROWS}
+TOYS: Mapping[str, str] = {"maze": "voronaut/Maze-v0"}  # small worlds without physics (toy.py), and their Gymnasium ids
 
 
 def find(name: str) -> Task:
     """The row of that name; the error for an unknown one names the nearest."""
     if name in TASKS:
         return TASKS[name]
-    near = difflib.get_close_matches(name.lower(), TASKS, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), [*TASKS, *TOYS], n=1, cutoff=0.4)
     hint = f"Did you mean {near[0]!r}? " if near else ""
-    raise ValueError(
-        f"there is no task {name!r}. {hint}Tasks: {', '.join(TASKS)}, or gym:ID for any Gymnasium environment."
-    )
+    known = ", ".join([*TASKS, *TOYS])
+    raise ValueError(f"there is no task {name!r}. {hint}Tasks: {known}, or gym:ID for any Gymnasium environment.")

@@ -7,7 +7,7 @@ from typing import Any
 from voronaut import presets
 from voronaut.tasks.factory import choose_backend
 from voronaut.tasks.gym_backend import PREFIX
-from voronaut.tasks.table import find
+from voronaut.tasks.table import TOYS, check_variant, find
 from voronaut.training.config import Config, make_methods
 
 DEFAULT_BONUSES = ("none", "kme")
@@ -28,8 +28,9 @@ def configure(
 ) -> Config:
     """A checked `Config`; what is not given is the paper's."""
     paper = presets.paper()
-    if not task.startswith(PREFIX):
-        find(task).threshold(threshold)
+    check_variant(threshold)
+    if not task.startswith(PREFIX) and task not in TOYS:
+        find(task)
     steps = paper.steps if steps is None else steps
     envs, rollout = envs or paper.ppo["envs"], rollout or paper.ppo["rollout"]
     seeds = paper.seeds if seeds is None else seeds
@@ -47,16 +48,19 @@ def configure(
     return Config(task, methods, numbers, int(steps), threshold, chosen, envs, rollout)
 
 
-def train(task: str, *, out: str | Path, resume: bool = False, quiet: bool = False, **choices: Any) -> list[Path]:
+def train(
+    task: str, *, out: str | Path, resume: bool = False, quiet: bool = False, wandb: str | None = None, **choices: Any
+) -> list[Path]:
     """Train bonuses × seeds on a task, side by side, and return the folders of the runs.
 
     Takes what `configure` takes: bonuses=("none", "kme"), seeds=5 (or a list), steps=5e6, threshold="release",
     backend="auto", envs=16, rollout=16384, options={"kme": {"scale": 0.01}}, sweep={"kme.balance": [1e-5, 1e-4]}.
+    `wandb` is the name of a Weights & Biases project to send everything to.
     """
     from voronaut.training import loop
-    from voronaut.training.progress import display
+    from voronaut.training.watching import watch
 
     config, folder = configure(task, **choices), Path(out)
-    with display(config, quiet=quiet) as report:
+    with watch(config, folder, quiet=quiet, wandb=wandb) as report:
         loop.train(config, folder, resume=resume, report=report)
     return [folder / name for name in config.folders()]

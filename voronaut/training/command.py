@@ -9,16 +9,17 @@ import numpy as np
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, logs, loop, policy
 from voronaut.training.config import Config
-from voronaut.training.progress import TITLES, by_method, display, pretty, shown
+from voronaut.training.progress import TITLES, by_method, pretty, shown
+from voronaut.training.watching import watch
 
 INTERRUPTED = 130
 
 
-def train(config: Config, out: Path, *, resume: bool, quiet: bool) -> int:
+def train(config: Config, out: Path, *, resume: bool, quiet: bool, wandb: str | None = None) -> int:
     """Train, and say how it ended. 0: finished, 130: interrupted and saved, 1: the disk failed."""
     started = time.monotonic()
     try:
-        with display(config, quiet=quiet) as report:
+        with watch(config, out, quiet=quiet, wandb=wandb) as report:
             ran = loop.train(config, out, resume=resume, report=report)
     except loop.Stopped as stopped:
         print(f"\n{stopped}; everything is saved. Go on with the same command and --resume.", file=sys.stderr)

@@ -2,10 +2,11 @@
 
 import json
 import math
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from voronaut.training.board import Board
 
 
 def jsonable(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,48 +46,3 @@ def read(path: Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             break
     return rows
-
-
-class Board:
-    """TensorBoard scalars, or nothing where tensorboard is not installed."""
-
-    def __init__(self, folder: Path, purge: int) -> None:
-        try:
-            from tensorboard.compat.proto import event_pb2, summary_pb2
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError:
-            self._file = None
-            return
-        self._event, self._summary = event_pb2.Event, summary_pb2.Summary
-        self._file = EventFileWriter(str(folder))
-        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        self._file.add_event(self._event(wall_time=time.time(), step=purge, session_log=start))
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        """All numbers of a row at its `env_steps`."""
-        if self._file is None:
-            return
-        values = [
-            self._summary.Value(tag=_tag(name), simple_value=float(value))
-            for name, value in row.items()
-            if name != "env_steps" and isinstance(value, int | float) and math.isfinite(value)
-        ]
-        event = self._event(wall_time=time.time(), step=int(row["env_steps"]), summary=self._summary(value=values))
-        self._file.add_event(event)
-
-    def close(self) -> None:
-        """Flush."""
-        if self._file is not None:
-            self._file.close()
-
-
-GROUPS = {
-    "extrinsic_return": "explore", "max_step_reward": "explore", "state_entropy": "explore", "bonus_mean": "explore",
-    "scale": "explore", "episodes": "explore", "collect_seconds": "time", "bonus_seconds": "time",
-    "learn_seconds": "time", "method_bonus_seconds": "time",
-}  # fmt: skip
-
-
-def _tag(name: str) -> str:
-    """What is looked at first stands in the first group."""
-    return name if "/" in name else f"{GROUPS.get(name, 'ppo')}/{name}"

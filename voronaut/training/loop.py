@@ -16,7 +16,7 @@ from voronaut import npz
 from voronaut.entropy.batch import batch_entropy
 from voronaut.tasks.base import VectorTask
 from voronaut.tasks.factory import make
-from voronaut.training import checkpoint, logs, policy, ppo, rollout
+from voronaut.training import checkpoint, logs, policy, ppo, rollout, snapshots
 from voronaut.training.config import Config
 from voronaut.training.population import Population
 
@@ -180,6 +180,8 @@ def _train(trainer: Trainer, out: Path, save_every: int, deadline: float | None,
     config = trainer.config
     folders = [out / name for name in config.folders()]
     books = [logs.RunLog(folder, trainer.done) for folder in folders]
+    for folder in folders:
+        snapshots.forget(folder, trainer.done)
     restarted = trainer.done > 0 and not trainer.task.resumes_exactly
     if restarted:
         note(out, f"resumed after rollout {trainer.done}: the episodes under way were started anew")
@@ -194,6 +196,8 @@ def _train(trainer: Trainer, out: Path, save_every: int, deadline: float | None,
                     rows = [row | more for row, more in zip(rows, trainer.bonuses.metrics(), strict=True)]
                 for book, row in zip(books, rows, strict=True):
                     book.write(row)
+                if snapshots.due(trainer.done, config.rollouts):
+                    snapshots.take(folders, trainer.done, trainer.bonuses.members(), trainer.room.next_states)
                 if last or stop or trainer.done % save_every == 0:
                     save(trainer, out, folders)
                 if report is not None:

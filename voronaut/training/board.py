@@ -1,0 +1,102 @@
+"""TensorBoard files: tags in groups, and a page of charts on which the runs of an experiment lie over each other."""
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+GROUPS = {
+    "return": ("extrinsic_return", "episodes", "episodes_restarted"),
+    "explore": ("state_entropy", "max_step_reward"),
+    "bonus": ("bonus_mean", "scale"),
+    "time": ("collect_seconds", "bonus_seconds", "learn_seconds", "method_bonus_seconds"),
+}
+CHARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "With and without": {
+        "return": ("return/extrinsic_return",),
+        "entropy of visited states (nats)": ("explore/state_entropy",),
+        "top dense reward": ("explore/max_step_reward",),
+        "mean bonus": ("bonus/bonus_mean",),
+    },
+    "Are the clusters well?": {
+        "share of empty cells": ("kme/empty_cells",),
+        "imbalance of cell masses": ("kme/cell_mass_cv",),
+        "gaps": ("kme/gap_mean", "kme/gap_min"),
+        "clamped gaps": ("kme/clamped_gaps",),
+    },
+    "Is PPO well?": {
+        "divergence of the policy": ("ppo/approx_kl",),
+        "entropy of the actions (nats)": ("ppo/entropy",),
+        "explained variance": ("ppo/explained_variance",),
+    },
+    "What takes the time? (seconds per rollout)": {
+        "all runs together": ("time/collect_seconds", "time/bonus_seconds", "time/learn_seconds"),
+        "each method's bonus": ("time/method_bonus_seconds",),
+    },
+}
+_HOMES = {name: group for group, names in GROUPS.items() for name in names}
+
+
+def tag(name: str) -> str:
+    """The tag of a number of progress.jsonl: <group>/<name>. A bonus's metrics have their group in the name."""
+    return name if "/" in name else f"{_HOMES.get(name, 'ppo')}/{name}"
+
+
+def scalars(row: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a row by tag; those that no chart can show (null, NaN, infinities) are left out."""
+    numbers = {name: value for name, value in row.items() if isinstance(value, int | float) and name != "env_steps"}
+    return {tag(name): float(value) for name, value in numbers.items() if math.isfinite(value)}
+
+
+class Board:
+    """The event file of one run, or nothing where tensorboard is not installed."""
+
+    def __init__(self, folder: Path, purge: int) -> None:
+        try:
+            from tensorboard.compat.proto import event_pb2, summary_pb2
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        except ImportError:
+            self._file = None
+            return
+        self._event, self._summary = event_pb2.Event, summary_pb2.Summary
+        self._file = EventFileWriter(str(folder))
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._file.add_event(self._event(wall_time=time.time(), step=purge, session_log=start))
+        self._file.add_event(self._event(wall_time=time.time(), summary=self._summary(value=[_layout()])))
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """All numbers of a row at its `env_steps`."""
+        if self._file is None:
+            return
+        values = [self._summary.Value(tag=name, simple_value=value) for name, value in scalars(row).items()]
+        event = self._event(wall_time=time.time(), step=int(row["env_steps"]), summary=self._summary(value=values))
+        self._file.add_event(event)
+
+    def close(self) -> None:
+        """Flush."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _layout() -> Any:
+    """CHARTS as the "Custom Scalars" page wants it. Every run holds it; TensorBoard merges equal ones."""
+    from tensorboard.compat.proto import summary_pb2, tensor_pb2, types_pb2
+    from tensorboard.plugins.custom_scalar import layout_pb2, metadata
+
+    def chart(title: str, tags: tuple[str, ...]) -> Any:
+        lines = layout_pb2.MultilineChartContent(tag=[f"^{tag}$" for tag in tags])
+        return layout_pb2.Chart(title=title, multiline=lines)
+
+    categories = [
+        layout_pb2.Category(title=title, chart=[chart(*item) for item in charts.items()])
+        for title, charts in CHARTS.items()
+    ]
+    packed = layout_pb2.Layout(category=categories).SerializeToString()
+    return summary_pb2.Summary.Value(
+        tag=metadata.CONFIG_SUMMARY_TAG,
+        tensor=tensor_pb2.TensorProto(dtype=types_pb2.DT_STRING, string_val=[packed]),
+        metadata=summary_pb2.SummaryMetadata(
+            plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name=metadata.PLUGIN_NAME)
+        ),
+    )
