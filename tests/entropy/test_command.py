@@ -1,0 +1,152 @@
+"""`voronaut entropy`: every kind of file, every kind of mistake."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from voronaut import cli
+from voronaut.entropy.laws import LAWS, Law
+
+FAST = ["--clusters", "20"]
+
+
+@pytest.fixture
+def law() -> Law:
+    return LAWS["gaussian"](2)
+
+
+@pytest.fixture
+def rows(law: Law) -> np.ndarray:
+    return law.sample(3000, 0)
+
+
+def write(path: Path, rows: np.ndarray) -> None:
+    if path.suffix == ".npy":
+        np.save(path, rows)
+    elif path.suffix == ".npz":
+        np.savez(path, x=rows)
+    elif path.suffix == ".parquet":
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table({"a": rows[:, 0], "b": rows[:, 1]}), path)
+    else:
+        mark = {".csv": ",", ".tsv": "\t", ".txt": " "}[path.suffix]
+        np.savetxt(
+            path, rows, delimiter=mark, header=mark.join(["a", "b"]) if path.suffix == ".csv" else "", comments=""
+        )
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = cli.main(["entropy", *words])
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".tsv", ".txt", ".parquet"])
+def test_every_format(
+    suffix: str, tmp_path: Path, rows: np.ndarray, law: Law, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"rows{suffix}"
+    write(path, rows)
+    code, out, _ = run(capsys, str(path), "--json", *FAST)
+    reading = json.loads(out)
+    assert code == 0 and reading["rows"] == 3000 and reading["entropy"] == pytest.approx(law.entropy, abs=0.1)
+    assert reading["effective_dim"] == pytest.approx(2, abs=0.01)
+
+
+def test_the_report(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    wide = np.column_stack([rows, np.ones(len(rows)), rows[:, 0] * 3, np.arange(len(rows)) % 4])
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, wide, delimiter=",", header="x,y,one,again,turn", comments="")
+    code, out, _ = run(capsys, str(path), *FAST)
+    assert code == 0 and " ± " in out and "nats" in out and "effective dim" in out
+    assert "column 2 (one): constant" in out and "column 3 (again): a copy of column 0" in out
+    assert "resolution     column 4 (turn)" in out
+
+
+def test_the_plot(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "rows.npy", rows)
+    assert run(capsys, str(tmp_path / "rows.npy"), "--plot", str(tmp_path / "out.png"), *FAST)[0] == 0
+    assert (tmp_path / "out.png").stat().st_size > 5000
+
+
+def test_stdin_tells_as_it_goes(
+    rows: np.ndarray, law: Law, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "\n".join(" ".join(map(str, row)) for row in rows)
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    code, out, _ = run(capsys, "-", *FAST)
+    told = [line for line in out.splitlines() if " rows  " in line]
+    assert code == 0 and [line.split()[0] for line in told] == ["1,000", "2,000"]
+    assert float(told[-1].split()[2]) == pytest.approx(law.entropy, abs=0.15)
+
+
+def test_rows_of_an_array_are_shuffled(
+    tmp_path: Path, rows: np.ndarray, law: Law, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "sorted.npy", rows[np.argsort(rows[:, 0])])
+    out = run(capsys, str(tmp_path / "sorted.npy"), "--json", *FAST)[1]
+    assert json.loads(out)["entropy"] == pytest.approx(law.entropy, abs=0.1)
+
+
+MISTAKES = {
+    "ragged.csv": ("1,2\n3,4\n5\n", "line 3: 1 columns, but the first line has 2"),
+    "text.csv": ("a,b\n1,2\n3,x\n", "line 3: column 1 (b) is 'x', which is no number"),
+    "hole.csv": ("a,b\n1,2\n3,\n4,5\n", "column 1 of row 1"),
+    "nan.csv": ("1,2\n3,nan\n", "NaN or infinity"),
+    "few.csv": ("1,2,3\n4,5,6\n", "2 rows are too few for 3 columns"),
+    "head.csv": ("a,b\n", "too few"),
+    "empty.csv": ("", "is empty"),
+    "junk.npy": ("junk", "no NumPy file"),
+    "junk.parquet": ("junk", "no parquet file"),
+    "what.xls": ("1", "Known are"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_one_line_and_code_2(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, message = MISTAKES[name]
+    (tmp_path / name).write_text(text)
+    code, _, error = run(capsys, str(tmp_path / name))
+    assert code == 2 and message in error and len(error.strip().splitlines()) == 1
+
+
+def test_more_mistakes(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "two.npz", x=rows, y=rows)
+    np.save(tmp_path / "cube.npy", np.zeros((2, 2, 2)))
+    np.save(tmp_path / "words.npy", np.array(["a"]))
+    for words, message in (
+        (["none.npy"], "no such file"),
+        ([""], "is a folder"),
+        (["two.npz"], "choose one with --key"),
+        (["two.npz", "--key", "z"], "has no array 'z'"),
+        (["cube.npy"], "reshape it first"),
+        (["words.npy"], "numbers are needed"),
+        (["two.npz", "--key", "x", "--method", "guess"], "method must be one of"),
+    ):
+        code, _, error = run(capsys, str(tmp_path / words[0]), *words[1:])
+        assert code == 2 and message in error
+    assert run(capsys, str(tmp_path / "two.npz"), "--key", "y", *FAST)[0] == 0
+
+
+def test_bad_rows_can_be_dropped(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    rows[7, 1] = np.inf
+    write(tmp_path / "rows.csv", rows)
+    code, out, _ = run(capsys, str(tmp_path / "rows.csv"), "--drop-bad", *FAST)
+    assert code == 0 and "bad rows       1 left out" in out
+
+
+def test_ctrl_c_ends_a_stream_with_its_report(
+    rows: np.ndarray, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lines() -> Iterator[str]:
+        yield from (" ".join(map(str, row)) for row in rows[:600])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin", lines())
+    code, out, _ = run(capsys, "-", *FAST)
+    assert code == 0 and "500 of 2 columns" in out
