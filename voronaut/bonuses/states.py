@@ -58,11 +58,10 @@ def read(
     Bad is what is not finite, and what is so large that its squared length overflows `dtype`.
     """
     flat, shape = flatten(states, dim)
-    if shift is not None:
+    if shift is not None and shift.any():
         flat = flat - shift.astype(flat.dtype)
     limit = np.sqrt(np.finfo(dtype).max / (64 * dim))
-    largest = np.abs(flat).max(initial=0)
-    if largest <= limit:  # false for NaN too
+    if -limit <= flat.min(initial=0) and flat.max(initial=0) <= limit:  # false for NaN too
         return Batch(np.ascontiguousarray(flat, dtype), None, shape)
     good = (np.abs(flat) <= limit).all(axis=1)
     if on_bad == "raise":
