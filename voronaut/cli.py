@@ -1,4 +1,4 @@
-"""The command line: parses, calls one function, prints. No defaults of its own."""
+"""The command line: parses and calls one function of `commands`. No defaults of its own."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from voronaut import commands
 from voronaut.version import __version__
 
 BENCHES = {
@@ -13,16 +14,20 @@ BENCHES = {
     "bonuses": "seconds per rollout of every bonus on one thread",
     "adapters": "what BonusVecEnv adds to a step of Stable-Baselines3",
     "rllib": "steps per second of RLlib with one and two learners",
+    "entropy": "seconds per million points against clustering and bare matrix products, kNN, and memory",
     "train": "seconds per rollout against Stable-Baselines3, and how cost grows",
+    "gpu": "states per second of KME on a CUDA device against its ceilings, RND and RE3",
 }
 EXPERIMENTS = {
     "exploration": "six sparse tasks, PPO alone and with KME, RND and RE3",
     "scale": "the weight of each bonus on Cheetah",
     "parameters": "KME's parameters on Cheetah, one at a time",
+    "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
+    "chunks": "what absorbing a stream in chunks, as GPUs do, changes",
 }
 TRAIN_HELP = """\
 Trains bonuses × seeds side by side and writes DIR/config.json and, per run, DIR/<bonus>-<seed>/ with progress.jsonl
-(one line per rollout), TensorBoard files, policy.npz and bonus.npz.
+(one line per rollout), TensorBoard files, policy.npz, bonus.npz and clusters/ (for the map of voronaut report).
 
 examples:
   voronaut train cheetah-run --out runs/cheetah
@@ -37,20 +42,24 @@ def parser() -> argparse.ArgumentParser:
     """All commands and their help."""
     top = argparse.ArgumentParser(prog="voronaut", description="k-means maximum entropy exploration.")
     top.add_argument("--version", action="version", version=f"voronaut {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_train(commands)
-    _add_eval(commands)
-    _add_reproduce(commands)
-    bench = commands.add_parser("bench", help="measure what things cost, as ratios to something run beside them")
+    menu = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_train(menu)
+    _add_eval(menu)
+    _add_reproduce(menu)
+    _add_entropy(menu)
+    _add_report(menu)
+    _add_demo(menu)
+    bench = menu.add_parser("bench", help="measure what things cost, as ratios to something run beside them")
     texts = "; ".join(f"{name}: {text}" for name, text in BENCHES.items())
     bench.add_argument("what", choices=BENCHES, help=texts)
     bench.add_argument("--out", type=Path, default=Path("benchmarks"), help="folder for tables and plots (%(default)s)")
-    bench.set_defaults(run=run_bench)
+    bench.add_argument("--draw", action="store_true", help="of gpu: only redraw the plot from gpu.json in --out")
+    bench.set_defaults(run=commands.run_bench)
     return top
 
 
-def _add_train(commands: Any) -> None:
-    train = commands.add_parser(
+def _add_train(menu: Any) -> None:
+    train = menu.add_parser(
         "train",
         help="train an agent with a bonus on a sparse task",
         description=TRAIN_HELP,
@@ -58,7 +67,7 @@ def _add_train(commands: Any) -> None:
     )
     add = train.add_argument
     add("task", metavar="TASK", help="cheetah-run, walker-run, quadruped-run, humanoid-run, cartpole-swingup, "
-        "acrobot-swingup, or gym:ID for a Gymnasium environment with flat Box observations and actions")  # fmt: skip
+        "acrobot-swingup, maze, or gym:ID for a Gymnasium environment with flat Box spaces")  # fmt: skip
     add("--bonus", action="append", dest="bonuses", metavar="NAME", help="none, kme, rnd, re3 or hash; repeatable "
         "(none and kme)")  # fmt: skip
     add("--seeds", type=_seeds, metavar="N", help="this many seeds from 0, or a list such as 3,4,7 (5)")
@@ -72,21 +81,23 @@ def _add_train(commands: Any) -> None:
         "side by side; repeat for a grid")  # fmt: skip
     add("--resume", action="store_true", help="go on from the last checkpoint in DIR, if there is one")
     add("--quiet", action="store_true", help="show no progress")
+    add("--wandb", nargs="?", const="voronaut", metavar="PROJECT", help="send everything to Weights & Biases too "
+        "(project voronaut; needs voronaut[wandb]; WANDB_MODE=offline keeps it on disk)")  # fmt: skip
     train.epilog = "A bonus's own parameters: --kme.clusters 300, --rnd.scale 1e-5, --kme.scale linear:0.01:0, ..."
-    train.set_defaults(run=run_train)
+    train.set_defaults(run=commands.run_train)
 
 
-def _add_eval(commands: Any) -> None:
-    command = commands.add_parser("eval", help="returns of a trained policy, and a video of it")
+def _add_eval(menu: Any) -> None:
+    command = menu.add_parser("eval", help="returns of a trained policy, and a video of it")
     command.add_argument("folder", type=Path, metavar="DIR/kme-0", help="the folder of one run")
     command.add_argument("--episodes", type=int, default=10, help="episodes of each kind (%(default)s)")
     command.add_argument("--seed", type=int, default=1_000_000, help="of the episodes (%(default)s)")
     command.add_argument("--video", type=Path, metavar="out.mp4", help="film one episode with the mean action")
-    command.set_defaults(run=run_eval)
+    command.set_defaults(run=commands.run_eval)
 
 
-def _add_reproduce(commands: Any) -> None:
-    command = commands.add_parser(
+def _add_reproduce(menu: Any) -> None:
+    command = menu.add_parser(
         "reproduce",
         help="run the paper's experiments, in any number of sittings",
         description="Runs what is missing of an experiment, keeps one small file per run in --results and redraws its "
@@ -100,7 +111,7 @@ def _add_reproduce(commands: Any) -> None:
         action="append",
         default=[],
         metavar="TASK",
-        help="a task or a cell such as cheetah-run-paper; repeatable",
+        help="a task or a cell such as cheetah-run-paper; of entropy a part such as walks; repeatable",
     )
     add("--method", action="append", dest="methods", metavar="NAME", help="none, kme, rnd or re3; repeatable (all)")
     add("--seeds", type=int, metavar="N", help="seeds per cell (exploration: 5, else 3)")
@@ -108,10 +119,58 @@ def _add_reproduce(commands: Any) -> None:
     add("--budget", type=_duration, metavar="25m", help="stop at a checkpoint after this time, such as 90s, 25m or 2h")
     add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
     add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/WHAT)")
-    add("--figures", type=Path, metavar="DIR", help="where figures are drawn at the end (docs/figures/exploration)")
+    add("--figures", type=Path, metavar="DIR", help="where figures are drawn at the end (in docs/figures)")
+    add("--processes", type=int, default=1, metavar="N", help="jobs side by side, of entropy only (%(default)s)")
     add("--draw", action="store_true", help="only redraw the figures from the result files")
     add("--status", action="store_true", help="show what is done, under way and missing, and run nothing")
-    command.set_defaults(run=run_reproduce)
+    command.set_defaults(run=commands.run_reproduce)
+
+
+def _add_report(menu: Any) -> None:
+    command = menu.add_parser(
+        "report",
+        help="one page about any set of runs: curves, clusters, cost, warnings",
+        description="Writes one HTML page, which needs no network, about all runs in and below the folders: of "
+        "voronaut train, finished or under way, and result files of voronaut reproduce.",
+    )
+    command.add_argument(
+        "folders", nargs="+", type=Path, metavar="DIR", help="an experiment, a run, or a folder of them"
+    )
+    command.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="(%(default)s)")
+    command.set_defaults(run=commands.run_report)
+
+
+def _add_demo(menu: Any) -> None:
+    command = menu.add_parser(
+        "demo",
+        help="half a minute: PPO with and without KME in a maze, and a film of it",
+        description="Trains both side by side and writes a film (maze.gif), a picture (maze.png) and a report page. "
+        "Interrupted, the same command goes on; finished, it draws again.",
+    )
+    command.add_argument("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="(%(default)s)")
+    command.add_argument("--seed", type=int, metavar="N", help="of both runs (0)")
+    command.add_argument("--steps", type=_number, metavar="N", help="environment steps of each run (327680)")
+    command.set_defaults(run=commands.run_demo)
+
+
+def _add_entropy(menu: Any) -> None:
+    command = menu.add_parser(
+        "entropy",
+        help="entropy in nats of the rows of a file or of a stream of lines",
+        description="Entropy in nats, with its sampling error, in memory that does not grow with the file. Rows of npy "
+        "and npz files are taken in shuffled order, those of text, parquet and stdin as they come.",
+    )
+    add = command.add_argument
+    add("file", metavar="FILE", help=".npy, .npz, .csv, .tsv, .txt or .parquet; - for lines on stdin")
+    add("--method", metavar="NAME", help="mixture, moments or bound (mixture)")
+    add("--clusters", type=int, metavar="N", help="components or cells (300)")
+    add("--resolution", type=float, metavar="SHARE", help="blur of columns with repeated values, in scales (1e-3)")
+    add("--drop-bad", action="store_const", const="drop", dest="on_bad", help="leave out rows with NaN or infinity")
+    add("--key", metavar="NAME", help="which array of an npz file")
+    add("--seed", type=int, metavar="N", help="of the clusters' start (0)")
+    add("--plot", type=Path, metavar="out.png", help="draw the estimate over the rows")
+    add("--json", action="store_true", help="print one JSON object instead")
+    command.set_defaults(run=commands.run_entropy)
 
 
 def _duration(text: str) -> float:
@@ -134,89 +193,6 @@ def _seeds(text: str) -> int | list[int]:
         return [int(part) for part in text.split(",") if part] if "," in text else int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a count nor a list such as 0,1,2") from None
-
-
-def bonus_options(rest: Sequence[str]) -> dict[str, dict[str, str]]:
-    """["--kme.scale", "0.01", "--kme.balance=1e-4"] -> {"kme": {"scale": "0.01", "balance": "1e-4"}}."""
-    options: dict[str, dict[str, str]] = {}
-    words = [word for text in rest for word in (text.split("=", 1) if text.startswith("--") else [text])]
-    while words:
-        word = words.pop(0)
-        name, dot, key = word.removeprefix("--").partition(".")
-        if not word.startswith("--") or not dot or not words or words[0].startswith("--"):
-            raise ValueError(f"what is {word!r}? A bonus's parameters are given as --kme.scale 0.01. See --help.")
-        options.setdefault(name, {})[key] = words.pop(0)
-    return options
-
-
-def sweep_options(texts: Sequence[str]) -> dict[str, list[str]]:
-    """["kme.balance=1e-5,1e-4"] -> {"kme.balance": ["1e-5", "1e-4"]}."""
-    sweep = {}
-    for text in texts:
-        key, equals, values = text.partition("=")
-        if not equals or not values or "." not in key:
-            raise ValueError(f"{text!r} is no sweep; write it as kme.balance=1e-5,1e-4.")
-        sweep[key] = values.split(",")
-    return sweep
-
-
-def run_train(options: argparse.Namespace) -> int:
-    """`voronaut train`."""
-    from voronaut.training.api import configure
-    from voronaut.training.command import train
-
-    names = ("bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    config = configure(
-        options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])
-    )
-    return train(config, options.out, resume=options.resume, quiet=options.quiet)
-
-
-def run_reproduce(options: argparse.Namespace) -> int:
-    """`voronaut reproduce`."""
-    import importlib
-
-    from voronaut.experiments import sweep
-
-    experiment = importlib.import_module(f"voronaut.experiments.{options.what}")
-    names = ("methods", "seeds", "steps", "folder", "work")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    plan = sweep.choose(options.only, sweep.make_plan(experiment.PLAN, **given))
-    if not options.status:
-        if not options.draw:
-            sweep.run(plan, budget=options.budget)
-        for path in _draw(experiment, plan, options):
-            print(path)
-    print(sweep.status(plan))
-    return 0
-
-
-def _draw(experiment: Any, plan: Any, options: argparse.Namespace) -> list[Path]:
-    """All figures of the experiment, also of the cells that were not chosen now."""
-    whole = plan._replace(cells=experiment.PLAN.cells, methods=experiment.PLAN.methods)
-    try:
-        return list(experiment.draw(whole, options.figures or experiment.FIGURES))
-    except ImportError as error:
-        if options.draw:
-            raise
-        print(f"no figures: {error}", file=sys.stderr)
-        return []
-
-
-def run_eval(options: argparse.Namespace) -> int:
-    """`voronaut eval`."""
-    from voronaut.training.command import evaluate
-
-    return evaluate(options.folder, options.episodes, options.seed, options.video)
-
-
-def run_bench(options: argparse.Namespace) -> int:
-    """`voronaut bench`."""
-    import importlib
-
-    print(importlib.import_module(f"voronaut.bench.{options.what}").run(options.out))
-    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from voronaut.cli import bonus_options, sweep_options
+from voronaut.commands import bonus_options, sweep_options
 from voronaut.training.api import configure
 from voronaut.training.config import make_methods
 from voronaut.training.schedule import check_schedule, weight

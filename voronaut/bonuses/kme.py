@@ -7,29 +7,31 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.bonuses import frames, kme_torch, scale_free
 from voronaut.bonuses.files import Saved, check_state
 from voronaut.bonuses.kme_many import rewards_many, update_many
 from voronaut.bonuses.reservoir import Reservoir
-from voronaut.bonuses.settings import Settings, check_contents, check_features, checked, fresh_seed
-from voronaut.bonuses.states import Batch, check_on_bad, read
+from voronaut.bonuses.settings import AUTO, Settings, check_contents, check_features, checked, fresh_seed
+from voronaut.bonuses.states import Batch, check_on_bad
 from voronaut.entropy.cells import bound, cell_entropy
-from voronaut.kernels.rules import OBJECTIVES, Rules
+from voronaut.kernels.rules import Rules
 
 Floats = NDArray[np.floating[Any]]
 Features = Callable[[Any], Any]
 
 LOG_FLOOR = 1e-3  # of the mean gap: where "log" is cut off
-FAR = 64.0  # states this many spreads away from the reference point move it: float32 has 2^18 steps left there
 
 
+@kme_torch.welcome
 class KME(Saved):
     """r(s) = L_f after absorbing s, less L_f before (Eq. 2), with balanced online k-means as the memory.
 
     Args:
         dim: length of a state (of a feature vector, with `features`), d.
         clusters: number of clusters, k.
-        step_size: how far the winning center moves toward a state, α.
-        balance: balancing strength, κ: what each absorbed state adds to the distance to its cluster.
+        step_size: how far the winning center moves toward a state, α. "auto": max(0.01, 1/n).
+        balance: balancing strength, κ: what each absorbed state adds to the distance to its cluster. "auto": 0.03 of
+            the running margin between best and second best cluster (0.003 with `replay`), so that units do not matter.
         objective: concave function f of the gaps: "sqrt" (the paper's) or "log" (Theorem 2's, cut off at 1e-3 of the
             mean gap, which is fixed at each update).
         init: "zeros" starts all centers at 0 as the paper does; "data" at distinct random states of the first batch,
@@ -40,6 +42,12 @@ class KME(Saved):
         threads: for `rewards`; the results do not depend on it.
         on_bad: "raise" on states that are not finite, or "drop": pay them 0, learn nothing from them, count them.
         features: function from states to the vectors that are clustered, (..., anything) -> (..., dim).
+        normalize: cluster states standardised by their running mean and deviation, clipped to ±10 (`Standard`). Gaps
+            and rewards are then in deviations.
+        replay: this share of what an `update` absorbs is drawn from a fair sample of all states before: 0.5 for
+            streams that mix slowly. `step` absorbs only what it is given.
+        chunk: states that an `update` on a GPU works on at once. The result is the sequence whatever it is; only
+            without Triton, or in float64, are a chunk's states assigned to the clusters as they were before it.
     """
 
     learns = True
@@ -47,13 +55,13 @@ class KME(Saved):
     rewards_many = staticmethod(rewards_many)
     update_many = staticmethod(update_many)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         dim: int,
         *,
         clusters: int = 300,
-        step_size: float = 0.05,
-        balance: float = 1e-4,
+        step_size: float | Literal["auto"] = 0.05,
+        balance: float | Literal["auto"] = 1e-4,
         objective: Literal["sqrt", "log"] = "sqrt",
         init: Literal["zeros", "data"] = "zeros",
         seed: int | None = 0,
@@ -61,20 +69,23 @@ class KME(Saved):
         threads: int = 1,
         on_bad: Literal["raise", "drop"] = "raise",
         features: Features | None = None,
+        normalize: bool = False,
+        replay: float = 0.0,
+        chunk: int = 128,
     ) -> None:
-        self.settings = checked(
-            Settings(dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
-        )
+        chosen = (dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
+        self.settings = checked(Settings(*chosen, normalize, replay, chunk))
         self.dim, self.features = dim, check_features(features)
-        self._on_bad = check_on_bad(on_bad)
+        self._how = frames.Reading(dim, check_on_bad(on_bad), dtype)
+        self._frame: frames.Frame = frames.start(dim, normalize)
         self._centers = np.zeros((clusters, dim), dtype)
         self._counts: NDArray[np.int64] = np.ones(clusters, np.int64)
-        self._origin = np.zeros(dim)
-        self._floor = 1.0
-        self._updates = self._bad = self._grown = self._recomputed = 0
+        self._floor, self._margin = 1.0, 0.0
+        self._updates = self._bad = self._grown = self._recomputed = self._replayed = 0
         self._reservoir = Reservoir(max(16_384, 32 * clusters), dim, dtype, self.settings.seed)
         self._prepared: Any = None  # the kernel's view of the clusters, made when needed
         self._kept: Any = None  # gaps that follow `step`
+        self._resident: Any = None  # the clusters on a GPU
 
     # What a loop asks for
 
@@ -83,16 +94,19 @@ class KME(Saved):
         batch = self._read(next_states)
         if self._empty or not len(batch.states):
             return batch.restore(np.zeros(len(batch.states), self.settings.dtype))
-        return batch.restore(self._kernel().rewards(self._view(), batch.states, self._rules, self.settings.threads))
+        view = (self._kernel(), self._view(), batch.states, self._rules)
+        return batch.restore(scale_free.rewards(*view, self.settings, self._counts))
 
     def update(self, next_states: Any) -> None:
         """One shuffled pass of online k-means over the states (..., d)."""
-        batch = self._ready(next_states)
-        states = batch.states
+        states = self._ready(next_states).states
         if not len(states):
             return
-        order, kernel = self._order(len(states)), self._kernel()
-        self._centers, self._counts = kernel.update(self._centers, self._counts, states, order, self._rules)
+        seed = [self.settings.seed, self._updates, 2]
+        mixed = scale_free.mixed(states, self._reservoir.sample, self.settings.replay, seed)
+        self._replayed += len(mixed) - len(states)
+        now = (self._kernel(), self._clusters, mixed, self._order(len(mixed)))
+        self._centers, self._counts, self._margin = scale_free.update(*now, self.settings)
         self._absorbed(states)
 
     def step(self, next_states: Any) -> Floats:
@@ -102,6 +116,11 @@ class KME(Saved):
         batch = self._ready(next_states)
         if not len(batch.states):
             return batch.restore(np.zeros(0, self.settings.dtype))
+        if scale_free.follows(self.settings):
+            paid, after = scale_free.walk(self._clusters, batch.states, self.settings, self._floor)
+            self._centers, self._counts, self._margin = after
+            self._absorbed(batch.states)
+            return batch.restore(paid)
         kept = self._kept or cpu_online.keep(self._view())
         done = cpu_online.step(self._centers, self._counts, cpu_online.Gaps(*kept), batch.states, self._rules)
         self._centers, self._counts = done.centers, done.counts
@@ -115,7 +134,7 @@ class KME(Saved):
     @property
     def centers(self) -> NDArray[np.float64]:
         """Cluster centers μ in the states' own coordinates, (k, d)."""
-        return self._centers + self._origin
+        return self._frame.out(self._centers)
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -143,7 +162,7 @@ class KME(Saved):
 
     def entropy_bound(self) -> float:
         """(d/k) Σ ln gap_i + ln V_d − d ln 2, Theorem 2 in nats (the paper prints −d). −inf if a gap is ≤ 0."""
-        return bound(self.gaps, self.dim)
+        return bound(self.gaps, self.dim) + self._frame.log_volume()
 
     def metrics(self) -> dict[str, float]:
         """A flat dict of floats for any logger; docs/metrics.md says what each means."""
@@ -163,6 +182,7 @@ class KME(Saved):
             "updates": float(self._updates),
             "grown_gaps": float(self._grown),
             "recomputed_gaps": float(self._recomputed),
+            **({"balance": self._rules.balance} if self.settings.balance == AUTO else {}),
         }
 
     # Saving
@@ -183,13 +203,15 @@ class KME(Saved):
         return {
             "centers": self._centers.copy(),
             "counts": self._counts.copy(),
-            "origin": self._origin.copy(),
+            **self._frame.named(),
             "floor": np.array([self._floor]),
             "totals": np.array([self._reservoir.seen, self._updates, self._bad, self._grown, self._recomputed]),
             "sample": self._reservoir.sample.copy(),
             "kept_gap": gap.copy(),
             "kept_bound": second.copy(),
             "kept_nearest": nearest.copy(),
+            **({"margin": np.array([self._margin])} if scale_free.follows(self.settings) else {}),
+            **({"replayed": np.array([self._replayed])} if self.settings.replay else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -198,7 +220,9 @@ class KME(Saved):
         check_state(state, fresh, "KME")
         check_contents(state, self._reservoir.size)
         self._centers, self._counts = state["centers"].copy(), state["counts"].copy()
-        self._origin, self._floor = state["origin"].copy(), float(state["floor"][0])
+        self._frame, self._floor = self._frame.unnamed(state), float(state["floor"][0])
+        self._margin = float(state["margin"][0]) if "margin" in state else 0.0
+        self._replayed = int(state["replayed"][0]) if "replayed" in state else 0
         seen, self._updates, self._bad, self._grown, self._recomputed = (int(n) for n in state["totals"])
         self._reservoir.restore(state["sample"], seen)
         kept = tuple(state[name].copy() for name in ("kept_gap", "kept_bound", "kept_nearest"))
@@ -208,8 +232,11 @@ class KME(Saved):
 
     @property
     def _rules(self) -> Rules:
-        s = self.settings
-        return Rules(s.step_size, s.balance, OBJECTIVES[s.objective], self._floor)
+        return scale_free.rules(self.settings, self._margin, self._floor)
+
+    @property
+    def _clusters(self) -> scale_free.Moved:
+        return scale_free.Moved(self._centers, self._counts, self._margin)
 
     @property
     def _empty(self) -> bool:
@@ -226,7 +253,7 @@ class KME(Saved):
     def _view(self) -> Any:
         """The clusters as the kernel wants them."""
         if self._prepared is None:
-            self._prepared = self._kernel().prepare(self._centers, self._counts, self.settings.balance)
+            self._prepared = self._kernel().prepare(self._centers, self._counts, self._rules.balance)
         return self._prepared
 
     def _order(self, size: int) -> NDArray[np.int64]:
@@ -235,17 +262,16 @@ class KME(Saved):
 
     def _read(self, states: Any) -> Batch:
         vectors = states if self.features is None else self.features(states)
-        return self._relative(vectors)
-
-    def _relative(self, vectors: Any) -> Batch:
-        return read(vectors, self.dim, on_bad=self._on_bad, dtype=self.settings.dtype, shift=self._origin)
+        return self._frame.read(vectors, self._how)
 
     def _ready(self, states: Any) -> Batch:
-        """Read states to be absorbed; near a reference point that suits them, with clusters to absorb them."""
+        """Read states to be absorbed, in coordinates that suit them, with clusters to absorb them."""
         vectors = states if self.features is None else self.features(states)
-        batch = self._relative(vectors)
-        if self._refer(batch.states):
-            batch = self._relative(vectors)
+        frame, batch = self._frame.meet(vectors, self._how, self._reservoir)
+        if frame is not self._frame:
+            self._centers = frame.taken(self._centers, self._frame).astype(self.settings.dtype)
+            self._reservoir.sample[:] = frame.taken(self._reservoir.sample, self._frame)
+            self._frame, self._prepared, self._kept = frame, None, None
         self._bad += batch.bad
         if self._empty and len(batch.states):
             rng = np.random.default_rng([self.settings.seed, 2**32])
@@ -253,23 +279,6 @@ class KME(Saved):
             self._centers = distinct[np.resize(rng.permutation(len(distinct)), self.settings.clusters)]
             self._prepared = None
         return batch
-
-    def _refer(self, states: Floats) -> bool:
-        """Move the reference point if states are far from it. Looked at when the number of states seen doubles."""
-        seen = self._reservoir.seen
-        due = seen == 0 or (seen + len(states)).bit_length() > seen.bit_length()
-        if self.settings.dtype != "float32" or not due or not len(states):
-            return False
-        sample = states if seen == 0 else self._reservoir.sample
-        mean = sample.mean(axis=0, dtype=np.float64)
-        if np.linalg.norm(mean) <= FAR * np.linalg.norm(sample.std(axis=0, dtype=np.float64)):
-            return False
-        # The point is a float32 one, so that states of any precision can subtract it without rounding it first.
-        origin = (self._origin + mean).astype(np.float32).astype(np.float64)
-        self._centers = (self._centers - (origin - self._origin)).astype(np.float32)
-        self._reservoir.shift(origin - self._origin)
-        self._origin, self._prepared, self._kept = origin, None, None
-        return True
 
     def _absorbed(self, states: Floats, kept: Any = None) -> None:
         """Book-keeping after the clusters took in the states."""
@@ -285,4 +294,4 @@ class KME(Saved):
         if not len(sample):
             return math.nan, np.zeros(k, np.int64)
         chosen = self._kernel().assign(self._view(), sample)
-        return cell_entropy(sample, chosen, k), np.bincount(chosen, minlength=k)
+        return cell_entropy(sample, chosen, k) + self._frame.log_volume(), np.bincount(chosen, minlength=k)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.bonuses import scale_free
+
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
 
@@ -14,7 +16,7 @@ def rewards_many(members: Sequence["KME"], states: NDArray[Any]) -> NDArray[Any]
     """(runs, n, dim) -> (runs, n): what each run's states earn from its own clusters."""
     from voronaut.kernels import jax_host
 
-    if any(member._empty for member in members):
+    if any(member._empty for member in members) or _own_rules(members[0]):
         return np.stack([member.rewards(own) for member, own in zip(members, states, strict=True)])
     own = np.stack([member._read(part).states for member, part in zip(members, states, strict=True)])
     floors = np.array([member._floor for member in members])
@@ -25,6 +27,10 @@ def update_many(members: Sequence["KME"], states: NDArray[Any]) -> None:
     """One shuffled pass of each run's clusters over its own states (runs, n, dim)."""
     from voronaut.kernels import jax_host
 
+    if _own_rules(members[0]):
+        for member, part in zip(members, states, strict=True):
+            member.update(part)
+        return
     own = np.stack([member._ready(part).states for member, part in zip(members, states, strict=True)])
     shuffled = np.stack([part[member._order(len(part))] for member, part in zip(members, own, strict=True)])
     centers, counts = jax_host.update_runs(*_clusters(members), shuffled, members[0]._rules)
@@ -35,3 +41,8 @@ def update_many(members: Sequence["KME"], states: NDArray[Any]) -> None:
 
 def _clusters(members: Sequence["KME"]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return np.stack([member._centers for member in members]), np.stack([member._counts for member in members])
+
+
+def _own_rules(member: "KME") -> bool:
+    """Whether each run has its own κ or α, or mixes old states in: then runs are served one by one."""
+    return scale_free.follows(member.settings) or member.settings.replay > 0

@@ -7,20 +7,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+AUTO = "auto"
+
 
 class Settings(NamedTuple):
     """The choices, JSON values all."""
 
     dim: int
     clusters: int
-    step_size: float
-    balance: float
+    step_size: float | str
+    balance: float | str
     objective: str
     init: str
     seed: int
     dtype: str
     threads: int
     on_bad: str
+    normalize: bool = False
+    replay: float = 0.0
+    chunk: int = 128
 
 
 CHOICES = {
@@ -29,7 +34,7 @@ CHOICES = {
     "dtype": ("float32", "float64"),
     "on_bad": ("raise", "drop"),
 }
-LEAST = {"dim": 1, "clusters": 2, "seed": 0, "threads": 1}
+LEAST = {"dim": 1, "clusters": 2, "seed": 0, "threads": 1, "chunk": 1}
 
 
 def checked(settings: Settings) -> Settings:
@@ -43,11 +48,21 @@ def checked(settings: Settings) -> Settings:
     for name, allowed in CHOICES.items():
         if given[name] not in allowed:
             raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {given[name]!r}.")
-    if not _is_number(settings.step_size) or not 0 < settings.step_size < 1:
-        raise ValueError(f"step_size (α) must lie between 0 and 1, both excluded; got {settings.step_size!r}.")
-    if not _is_number(settings.balance) or settings.balance < 0:
-        raise ValueError(f"balance (κ) must be a finite number of at least 0; got {settings.balance!r}.")
-    return Settings(**{**given, "step_size": float(settings.step_size), "balance": float(settings.balance)})
+    step_size, balance, replay = settings.step_size, settings.balance, settings.replay
+    if step_size != AUTO and not (_is_number(step_size) and 0 < float(step_size) < 1):
+        raise ValueError(f'step_size (α) must lie between 0 and 1, both excluded, or be "auto"; got {step_size!r}.')
+    if balance != AUTO and not (_is_number(balance) and float(balance) >= 0):
+        raise ValueError(f'balance (κ) must be a finite number of at least 0, or "auto"; got {balance!r}.')
+    if not _is_number(replay) or not 0 <= replay < 1:
+        raise ValueError(f"replay must be a share of at least 0 and below 1; got {replay!r}. Half is 0.5.")
+    if not isinstance(settings.normalize, bool | np.bool_):
+        raise ValueError(f"normalize must be True or False; got {settings.normalize!r}.")
+    numbers = {"step_size": _plain(step_size), "balance": _plain(balance), "replay": float(replay)}
+    return Settings(**{**given, **numbers, "normalize": bool(settings.normalize)})
+
+
+def _plain(value: float | str) -> float | str:
+    return AUTO if value == AUTO else float(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -72,11 +87,15 @@ def check_features(features: Any) -> Any:
 def check_contents(state: Mapping[str, NDArray[Any]], room: int) -> None:
     """Refuse a KME state whose numbers contradict each other."""
     totals, counts, clusters = state["totals"], state["counts"], len(state["counts"])
+    replayed = int(state["replayed"][0]) if "replayed" in state else 0
     kept = [len(state[name]) for name in ("kept_gap", "kept_bound", "kept_nearest")]
     nearest = state["kept_nearest"]
     sound = {
-        "counts must start at 1 and add up to clusters + states": counts.min() >= 1
-        and counts.sum() == clusters + totals[0],
+        "counts must start at 1 and add up to clusters + states (and states replayed)": counts.min() >= 1
+        and counts.sum() == clusters + totals[0] + replayed,
+        "replayed must not be negative": replayed >= 0,
+        "margin must not be negative": "margin" not in state or state["margin"][0] >= 0,
+        "deviations must not be negative": "frame.deviation" not in state or state["frame.deviation"].min() >= 0,
         "totals must not be negative": totals.min() >= 0,
         "sample must hold the states seen, up to its size": len(state["sample"]) == min(totals[0], room),
         "floor must be positive": state["floor"][0] > 0,

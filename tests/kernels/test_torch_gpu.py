@@ -1,0 +1,286 @@
+"""The torch kernels equal the reference: plain torch, Triton under its interpreter, and on a GPU where there is one."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
+
+from voronaut import clusters as reference  # noqa: E402
+from voronaut.kernels import torch_gpu as kernel  # noqa: E402
+from voronaut.kernels import torch_plain as plain  # noqa: E402
+from voronaut.kernels import torch_prepared as ready  # noqa: E402
+from voronaut.kernels.rules import LOG, SQRT, Rules  # noqa: E402
+
+CUDA = torch.cuda.is_available()
+DEVICE = "cuda" if CUDA else "cpu"
+RULES = Rules(0.05, 1e-3, SQRT, 1e-3)
+SMALL = {"stages": 1, "long_states": 16, "long_clusters": 16, "short_states": 16}
+DIRECT = kernel.Tiles(16, 16, 4, "direct", **SMALL)
+PRODUCT = kernel.Tiles(16, 16, 4, "split", **SMALL)
+SHORTEST = kernel.Tiles(16, 16, 4, "split", **SMALL, length=1)  # lists too short for most states
+needs_triton = pytest.mark.skipif(not kernel.has_triton(), reason="triton is not installed: pip install triton")
+needs_gpu = pytest.mark.skipif(not CUDA or not kernel.has_triton(), reason="no CUDA device with triton here")
+FUSED = [
+    pytest.param(t, id=name, marks=needs_triton)
+    for t, name in ((DIRECT, "direct"), (PRODUCT, "product"), (SHORTEST, "shortest"))
+]
+WAYS = [pytest.param(None, id="plain"), *FUSED]
+
+
+def world(k: int, d: int, n: int, seed: int = 0, dtype: Any = np.float32) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    centers, states = rng.normal(size=(k, d)).astype(dtype), rng.normal(size=(n, d)).astype(dtype) * 1.5
+    return centers, rng.integers(1, 300, k), states
+
+
+def f_of(rules: Rules) -> Callable[[Any], Any]:
+    return reference.sqrt if rules.objective == SQRT else lambda gap: reference.log(gap, rules.floor)
+
+
+def wanted(centers: Any, counts: Any, states: Any, rules: Rules) -> Any:
+    frozen = reference.Clusters(centers.astype(float), counts)
+    pay = f_of(rules)
+    return np.array([reference.reward(frozen, s.astype(float), rules.step_size, rules.balance, pay) for s in states])
+
+
+def there(*arrays: Any) -> list[Any]:
+    return [torch.tensor(a).to(DEVICE) for a in arrays]
+
+
+def paid(centers: Any, counts: Any, states: Any, rules: Rules, tiles: Any, shift: Any = None) -> Any:
+    given, places, numbers = there(states, centers, counts)
+    prepared = kernel.prepare(places, numbers, rules, tiles=tiles)
+    shift = torch.zeros(given.shape[1], dtype=given.dtype, device=DEVICE) if shift is None else shift
+    if tiles is None:
+        return plain.rewards(prepared, given, shift).cpu().numpy()
+    return kernel.fused_rewards(prepared, given, shift, tiles).cpu().numpy()
+
+
+def close(got: Any, want: Any, centers: Any, rules: Rules = RULES) -> None:
+    """Within what float32 can tell: a distance is good to 2⁻¹⁶ of the clusters' extent, and f may magnify it.
+
+    √ turns an error e of a gap g into e / 2√g, at most √e.
+    """
+    error = 2.0**-19 * max(1.0, float(np.abs(centers - centers.mean(axis=0)).max()))
+    slope = 1 / rules.floor if rules.objective == LOG else 0.5 / np.sqrt(1e-2)
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=error * slope)
+
+
+@pytest.mark.parametrize("tiles", WAYS)
+@pytest.mark.parametrize("objective", [SQRT, LOG])
+@pytest.mark.parametrize("k, d", [(2, 1), (20, 3), (40, 17), (24, 40)])
+def test_rewards_are_the_reference(k: int, d: int, objective: int, tiles: Any) -> None:
+    rules = RULES._replace(objective=objective)
+    centers, counts, states = world(k, d, 33, seed=k)
+    states[5], states[6] = centers[1], 30 * states[6]
+    close(paid(centers, counts, states, rules, tiles), wanted(centers, counts, states, rules), centers, rules)
+
+
+@pytest.mark.parametrize("tiles", WAYS)
+def test_clusters_that_coincide(tiles: Any) -> None:
+    """All centers at 0, as the paper starts: everything ties, and the lowest index wins."""
+    _, _, states = world(24, 12, 20)
+    centers, counts = np.zeros((24, 12), np.float32), np.ones(24, np.int64)
+    close(paid(centers, counts, states, RULES, tiles), wanted(centers, counts, states, RULES), centers)
+
+
+@pytest.mark.parametrize("tiles", WAYS)
+def test_a_moved_center_that_lands_on_another(tiles: Any) -> None:
+    """Where the identity for moved distances cancels, they come from differences."""
+    centers, _, _ = world(20, 17, 1)
+    counts = np.ones(20, np.int64)
+    counts[1:] = 1_000_000  # cluster 0 wins everywhere
+    states = centers[0] + (centers[1:9] - centers[0]) / np.float32(RULES.step_size) * np.float32(1 + 1e-6)
+    got, want = paid(centers, counts, states, RULES, tiles), wanted(centers, counts, states, RULES)
+    np.testing.assert_allclose(
+        got, want, rtol=1e-4, atol=3e-4
+    )  # the moved center itself is known to 1e-6: √ makes it 1e-3
+
+
+@pytest.mark.parametrize("tiles", WAYS)
+def test_near_ties_fall_as_in_the_reference(tiles: Any) -> None:
+    """States halfway between two close centers far from the middle: products alone would mistake the winner."""
+    rng = np.random.default_rng(3)
+    centers = (5 * rng.normal(size=(32, 12))).astype(np.float32)
+    centers[1::2] = centers[::2] + 1e-3 * rng.normal(size=(16, 12)).astype(np.float32)
+    states = (centers[::2] + centers[1::2]) / 2 + 1e-5 * rng.normal(size=(16, 12)).astype(np.float32)
+    counts = np.ones(32, np.int64)
+    got, want = paid(centers, counts, states, RULES, tiles), wanted(centers, counts, states, RULES)
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=2e-4)  # gaps of 1e-3 between coordinates of 5, known to 5e-7
+
+
+@pytest.mark.parametrize("tiles", WAYS)
+def test_bad_states_earn_nothing_and_touch_no_other(tiles: Any) -> None:
+    centers, counts, states = world(20, 10, 12)
+    want = paid(centers, counts, states, RULES, tiles)
+    states[2], states[7, 3], states[8] = np.nan, np.inf, 1e30
+    want[[2, 7, 8]] = 0
+    np.testing.assert_array_equal(paid(centers, counts, states, RULES, tiles), want)
+
+
+@pytest.mark.parametrize("tiles", WAYS)
+def test_an_offset_is_taken_off_before_anything_is_squared(tiles: Any) -> None:
+    centers, counts, states = world(30, 12, 30)
+    shift = torch.full((12,), 4096.0, device=DEVICE)
+    far = states + np.float32(4096)
+    close(paid(centers, counts, far, RULES, tiles, shift), wanted(centers, counts, far - 4096, RULES), centers)
+
+
+@pytest.mark.parametrize("tiles", [WAYS[0], FUSED[0]])
+def test_float64_is_exact(tiles: Any) -> None:
+    centers, counts, states = world(40, 9, 30, dtype=np.float64)
+    got, want = paid(centers, counts, states, RULES, tiles), wanted(centers, counts, states, RULES)
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
+
+
+@needs_triton
+@pytest.mark.parametrize("objective", [SQRT, LOG])
+@pytest.mark.parametrize("k, d", [(2, 1), (3, 5), (40, 17), (70, 20)])
+def test_clusters_are_made_ready_alike(k: int, d: int, objective: int) -> None:
+    """One program per cluster finds what plain torch finds, also among clusters that coincide."""
+    from voronaut.kernels import torch_fused_prepare as fused
+
+    centers, counts, _ = world(k, d, 1, seed=d)
+    centers[k // 2 :] = centers[k - k // 2 - 1]
+    counts = np.random.default_rng(1).permutation(k) * 3 + 1  # no ties: which of them comes first is not promised
+    places, numbers = there(centers, counts)
+    rules = RULES._replace(objective=objective)
+    size = {"width": -(-k // 16) * 16, "deep": kernel.depth(d).whole, "length": 4}
+    want = ready.prepare(places, numbers, rules, **size)
+    got = fused.fill(fused.allocate(places, **size, log=want.log), places, numbers, rules)
+    for name in want._fields:
+        if name not in ("lists", "log"):
+            np.testing.assert_allclose(
+                getattr(got, name).cpu(), getattr(want, name).cpu(), rtol=3e-6, atol=3e-7, err_msg=name
+            )
+    for name in ("near_key", "open_key", "first"):
+        one, other = getattr(got.lists, name).cpu().double(), getattr(want.lists, name).cpu().double()
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6, err_msg=name)
+    first = want.lists.first.cpu()
+    for i in range(k):
+        mine = slice(int(first[i]), int(first[i + 1]))
+        assert set(got.lists.followers[mine].tolist()) == set(want.lists.followers[mine].tolist())
+
+
+def test_no_block_uses_more_than_its_budget() -> None:
+    """What is alive at once stays within the bytes given, however many states there are; the rewards stay the same."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Largest(TorchDispatchMode):  # type: ignore[misc]
+        most = 0
+
+        def __torch_dispatch__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            made = call(*args, **(kwargs or {}))
+            for each in made if isinstance(made, (tuple, list)) else [made]:
+                if isinstance(each, torch.Tensor):
+                    self.most = max(self.most, each.numel() * each.element_size())
+            return made
+
+    centers, counts, states = world(64, 7, 3000)
+    prepared, given, shift = (
+        kernel.prepare(*there(centers, counts), RULES),
+        *there(states),
+        torch.zeros(7, device=DEVICE),
+    )
+    budget = 200_000
+    with Largest() as watch:
+        small = plain.rewards(prepared, given, shift, block_bytes=budget)
+    assert budget // 10 < watch.most <= budget // plain.MATRICES
+    with Largest() as watch:
+        whole = plain.rewards(prepared, given, shift)
+    assert watch.most > budget
+    np.testing.assert_allclose(small.cpu(), whole.cpu(), atol=1e-6)
+    single = plain.rewards(prepared, given[:20], shift, block_bytes=1)
+    np.testing.assert_allclose(single.cpu(), whole[:20].cpu(), atol=1e-6)
+
+
+def absorbed(centers: Any, counts: Any, states: Any, good: int, chunk: int, walk: Any = None) -> tuple[Any, Any]:
+    given = there(centers, counts, states, np.int64(good))
+    after = kernel.fused_update(*given, RULES, chunk, walk) if walk else plain.update(*given, RULES, chunk)
+    return after[0].cpu().numpy(), after[1].cpu().numpy()
+
+
+def sequence(centers: Any, counts: Any, states: Any) -> Any:
+    clusters = reference.Clusters(centers.astype(float), counts)
+    for state in states.astype(float):
+        clusters = reference.absorb(clusters, state, RULES.step_size, RULES.balance)
+    return clusters
+
+
+def test_a_chunk_of_one_is_the_sequence() -> None:
+    centers, counts, states = world(20, 6, 60)
+    got, numbers = absorbed(centers, counts, states, 50, 1)
+    want = sequence(centers, counts, states[:50])
+    np.testing.assert_allclose(got, want.centers, atol=2e-6)
+    np.testing.assert_array_equal(numbers, want.counts)
+
+
+@needs_triton
+@pytest.mark.parametrize("k, d, chunk", [(12, 20, 16), (40, 3, 32), (3, 5, 16)])
+def test_the_fused_update_is_the_sequence(k: int, d: int, chunk: int) -> None:
+    """Whatever the chunk: winners are looked up again until they are what state after state gives."""
+    centers, counts, states = world(k, d, 77)
+    states[61:] = np.nan  # beyond the good ones
+    got, numbers = absorbed(centers, counts, states, 61, chunk, kernel.Walk(4 if CUDA else 1, 16, 4))
+    want = sequence(centers, counts, states[:61])
+    np.testing.assert_allclose(got, want.centers, atol=3e-6)
+    np.testing.assert_array_equal(numbers, want.counts)
+
+
+@needs_triton
+def test_the_fused_update_starts_from_clusters_that_coincide() -> None:
+    _, _, states = world(1, 4, 48)
+    centers, counts = np.zeros((9, 4), np.float32), np.ones(9, np.int64)
+    got, numbers = absorbed(centers, counts, states, 48, 16, kernel.Walk(2 if CUDA else 1, 16, 4))
+    want = sequence(centers, counts, states)
+    np.testing.assert_allclose(got, want.centers, atol=3e-6)
+    np.testing.assert_array_equal(numbers, want.counts)
+
+
+def test_a_plain_chunk_is_assigned_as_it_was_and_absorbed_in_order() -> None:
+    centers, counts, states = world(12, 20, 70)
+    got, numbers = absorbed(centers, counts, states, 61, 16)
+    want = reference.Clusters(centers.astype(float), counts)
+    for start in range(0, 61, 16):
+        before = want
+        for state in states[start : min(start + 16, 61)].astype(float):
+            i = reference.assign(before, state, RULES.balance)
+            after, totals = want.centers.copy(), want.counts.copy()
+            after[i] += RULES.step_size * (state - after[i])
+            totals[i] += 1
+            want = reference.Clusters(after, totals)
+    np.testing.assert_allclose(got, want.centers, atol=3e-6)
+    np.testing.assert_array_equal(numbers, want.counts)
+
+
+def test_any_chunk_becomes_one_that_the_program_takes() -> None:
+    got = {chunk: kernel.fused_chunk(chunk) for chunk in (1, 16, 17, 100, 128, 255, 256, 4096)}
+    assert got == {1: 16, 16: 16, 17: 16, 100: 64, 128: 128, 255: 128, 256: 256, 4096: 256}
+
+
+@needs_gpu
+@pytest.mark.parametrize("d", [5, 17, 67, 200])
+def test_default_tiles_on_the_device(d: int) -> None:
+    """The tiles that users get, at 300 clusters, against plain torch in float64."""
+    centers, counts, states = world(300, d, 5000)
+    given, places, numbers = there(states, centers, counts)
+    prepared, shift = kernel.prepare(places, numbers, RULES), torch.zeros(d, device=DEVICE)
+    got = kernel.rewards(prepared, given, shift).cpu().numpy()
+    close(got, plain.rewards(prepared, given, shift).cpu().numpy(), centers)
+
+
+@needs_gpu
+@pytest.mark.parametrize("d", [17, 67])
+def test_the_default_update_on_the_device(d: int) -> None:
+    centers, counts, states = world(300, d, 3000)
+    given = there(centers, counts, states, np.int64(2900))
+    want = plain.update(*given, RULES, 1)
+    for chunk in (kernel.CHUNK, 1, 100):
+        got = kernel.update(*given, RULES, chunk=chunk)
+        np.testing.assert_allclose(got[0].cpu(), want[0].cpu(), atol=1e-5)
+        np.testing.assert_array_equal(got[1].cpu(), want[1].cpu())

@@ -1,0 +1,120 @@
+"""What each command of the command line does with its options: one call each."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def bonus_options(rest: Sequence[str]) -> dict[str, dict[str, str]]:
+    """["--kme.scale", "0.01", "--kme.balance=1e-4"] -> {"kme": {"scale": "0.01", "balance": "1e-4"}}."""
+    options: dict[str, dict[str, str]] = {}
+    words = [word for text in rest for word in (text.split("=", 1) if text.startswith("--") else [text])]
+    while words:
+        word = words.pop(0)
+        name, dot, key = word.removeprefix("--").partition(".")
+        if not word.startswith("--") or not dot or not words or words[0].startswith("--"):
+            raise ValueError(f"what is {word!r}? A bonus's parameters are given as --kme.scale 0.01. See --help.")
+        options.setdefault(name, {})[key] = words.pop(0)
+    return options
+
+
+def sweep_options(texts: Sequence[str]) -> dict[str, list[str]]:
+    """["kme.balance=1e-5,1e-4"] -> {"kme.balance": ["1e-5", "1e-4"]}."""
+    sweep = {}
+    for text in texts:
+        key, equals, values = text.partition("=")
+        if not equals or not values or "." not in key:
+            raise ValueError(f"{text!r} is no sweep; write it as kme.balance=1e-5,1e-4.")
+        sweep[key] = values.split(",")
+    return sweep
+
+
+def run_train(options: argparse.Namespace) -> int:
+    """`voronaut train`."""
+    from voronaut.training.api import configure
+    from voronaut.training.command import train
+
+    names = ("bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    config = configure(
+        options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])
+    )
+    return train(config, options.out, resume=options.resume, quiet=options.quiet, wandb=options.wandb)
+
+
+def run_reproduce(options: argparse.Namespace) -> int:
+    """`voronaut reproduce`."""
+    import importlib
+
+    from voronaut.experiments import sweep
+
+    experiment = importlib.import_module(f"voronaut.experiments.{options.what}")
+    if hasattr(experiment, "reproduce"):
+        return int(experiment.reproduce(options))
+    names = ("methods", "seeds", "steps", "folder", "work")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    plan = sweep.choose(options.only, sweep.make_plan(experiment.PLAN, **given))
+    if not options.status:
+        if not options.draw:
+            sweep.run(plan, budget=options.budget)
+        for path in _draw(experiment, plan, options):
+            print(path)
+    print(sweep.status(plan))
+    return 0
+
+
+def _draw(experiment: Any, plan: Any, options: argparse.Namespace) -> list[Path]:
+    """All figures of the experiment, also of the cells that were not chosen now."""
+    whole = plan._replace(cells=experiment.PLAN.cells, methods=experiment.PLAN.methods)
+    try:
+        return list(experiment.draw(whole, options.figures or experiment.FIGURES))
+    except ImportError as error:
+        if options.draw:
+            raise
+        print(f"no figures: {error}", file=sys.stderr)
+        return []
+
+
+def run_eval(options: argparse.Namespace) -> int:
+    """`voronaut eval`."""
+    from voronaut.training.command import evaluate
+
+    return evaluate(options.folder, options.episodes, options.seed, options.video)
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """`voronaut report`."""
+    from voronaut.experiments.report import report
+
+    print(report(options.folders, options.out))
+    return 0
+
+
+def run_demo(options: argparse.Namespace) -> int:
+    """`voronaut demo`."""
+    from voronaut.experiments import demo
+
+    given = {name: getattr(options, name) for name in ("seed", "steps") if getattr(options, name) is not None}
+    return demo.run(options.out, **given)
+
+
+def run_entropy(options: argparse.Namespace) -> int:
+    """`voronaut entropy`."""
+    from voronaut.entropy.command import entropy
+
+    names = ("method", "clusters", "resolution", "on_bad", "seed")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    return entropy(options.file, key=options.key, plot=options.plot, as_json=options.json, **given)
+
+
+def run_bench(options: argparse.Namespace) -> int:
+    """`voronaut bench`."""
+    import importlib
+
+    module = importlib.import_module(f"voronaut.bench.{options.what}")
+    if options.draw and not hasattr(module, "redraw"):
+        raise ValueError(f"--draw is for bench gpu; bench {options.what} measures and draws in one go.")
+    print(module.redraw(options.out) if options.draw else module.run(options.out))
+    return 0

@@ -1,0 +1,262 @@
+"""Balanced online k-means on torch tensors that stay on their device: frozen rewards and updates.
+
+Nothing here waits for the device or copies from it. With Triton no n×k matrix is ever written; without it plain torch
+does the same in blocks of states that fit a given memory. Counts, centers and every number that an update changes are
+tensors, so that all of it can be captured in a CUDA graph.
+"""
+
+import importlib.util
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from voronaut.kernels import torch_fused_prepare as fast
+from voronaut.kernels import torch_plain as plain
+from voronaut.kernels import torch_prepared as ready
+from voronaut.kernels.rules import LOG, Rules
+from voronaut.kernels.torch_prepared import Prepared, floor_of, lay_out, limit_of, number, pad, weights
+from voronaut.kernels.torch_tiles import Tiles, Walk, reward_tiles, update_walk
+
+__all__ = [
+    "CHUNK",
+    "Prepared",
+    "Tiles",
+    "Walk",
+    "floor_of",
+    "limit_of",
+    "prepare",
+    "prepare_again",
+    "rewards",
+    "update",
+]
+
+CHUNK = 128  # states assigned at once by an update
+LONG_PROGRAMS = 1056  # that share what was put off, however much it is: the host does not know
+HARD_PROGRAMS = 528
+FOLLOWERS = 32  # a winner with more clusters that follow it is cheaper over all clusters
+# On an H200 the fused update was seen to differ from run to run in 3 of 15 ways of cutting it. A barrier between warps
+# has been added since and has not been tried there. Until it has, a GPU absorbs frozen chunks (plain torch).
+UPDATE_IS_TRUSTED = False
+
+
+class Depth(NamedTuple):
+    """Dimensions as products take them: `first` and then parts of `tail`, `whole` in all."""
+
+    first: int
+    tail: int
+    whole: int
+
+
+def depth(dim: int) -> Depth:
+    """Powers of two that waste little: 17 = 16 + 1 takes 32, 67 = 64 + 3 takes 80, beyond 128 parts of 64."""
+    if dim > 128:
+        return Depth(64, 64, 64 * math.ceil(dim / 64))
+    first = max(16, 2 ** int(math.log2(dim)))
+    tail = max(16, 2 ** math.ceil(math.log2(max(dim - first, 1))))
+    if dim <= first:
+        return Depth(first, 16, first)
+    return Depth(first, tail, first + tail) if tail < first else Depth(2 * first, 16, 2 * first)
+
+
+def has_triton() -> bool:
+    """Whether fused programs can be used at all."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def fused(states: Tensor) -> bool:
+    """Whether Triton does it."""
+    return states.is_cuda and has_triton()
+
+
+def prepare(
+    centers: Tensor, counts: Tensor, rules: Rules, floor: Tensor | None = None, tiles: Tiles | None = None
+) -> Prepared:
+    """Clusters (k, d) made ready for any number of states; to be made anew after they changed."""
+    tiles, (k, d) = tiles or reward_tiles(centers.shape[1], centers.dtype), centers.shape
+    width, deep = -(-k // tiles.clusters) * tiles.clusters, depth(d).whole
+    if fused(centers) and centers.dtype == torch.float32:
+        room = fast.allocate(centers, width=width, deep=deep, length=tiles.length, log=rules.objective == LOG)
+        return fast.fill(room, centers, counts, rules, floor)
+    return ready.prepare(centers, counts, rules, floor=floor, width=width, deep=deep, length=tiles.length)
+
+
+def prepare_again(old: Prepared, centers: Tensor, counts: Tensor, rules: Rules, floor: Tensor) -> None:
+    """The same in the buffers of an earlier one. OUT: old."""
+    if fused(centers) and centers.dtype == torch.float32:
+        fast.fill(old, centers, counts, rules, floor)
+    else:
+        take_over(old, prepare(centers, counts, rules, floor))
+
+
+def take_over(old: Any, new: Any) -> None:
+    """Copy every tensor of a nest of tuples into the same place of another."""
+    for mine, other in zip(old, new, strict=True):
+        if isinstance(mine, tuple):
+            take_over(mine, other)
+        elif isinstance(mine, Tensor) and mine.data_ptr() != other.data_ptr():
+            mine.copy_(other)
+
+
+def rewards(prepared: Prepared, states: Tensor, shift: Tensor) -> Tensor:
+    """What each of (n, d) states, less `shift`, would earn against the clusters as they are (Eq. 2); bad ones 0."""
+    if fused(states) and len(states):
+        return fused_rewards(prepared, states, shift)
+    return plain.rewards(prepared, states, shift)
+
+
+def rounding(deep: int) -> float:
+    """Bound on the error of ‖s‖² + ‖μ‖² − 2 s·μ in units of (‖s‖ + ‖μ‖)².
+
+    Norms and the last sums round like float32; 2 ‖s‖‖μ‖ is at most half of the unit.
+    """
+    return product_rounding(deep) / 2 + 5 * 2.0**-23
+
+
+def product_rounding(deep: int) -> float:
+    """Bound on the error of s·μ in units of ‖s‖‖μ‖.
+
+    Three products of 11-bit halves leave out 3·2⁻²²; each of their 3D/8 partial sums may be truncated by 2⁻²³.
+    """
+    return 2.0**-23 * (3 * deep / 8 + 6)
+
+
+class Desk(NamedTuple):
+    """States on their way through the four programs."""
+
+    states: Tensor  # (n, d)
+    raw: Tensor  # (2, d): what is subtracted from states, the second after the first has been
+    centred: Tensor  # the same for products
+    paid: Tensor  # (n,)
+    winners: Tensor  # (n,) int32
+    hard: Tensor  # (n,) int32: states to be paid over all clusters
+    again: Tensor  # (n,) int32: states to be done again from differences
+    many: Tensor  # (2,) int32: how many of each
+
+
+def fused_rewards(prepared: Prepared, states: Tensor, shift: Tensor, tiles: Tiles | None = None) -> Tensor:
+    """`rewards` as four Triton programs: winners, short lists, all clusters by products, by differences."""
+    tiles = tiles or reward_tiles(states.shape[1], prepared.centers.dtype)
+    desk = lay_desk(prepared, states, shift)
+    find_winners(prepared, desk, tiles)
+    pay_short(prepared, desk, tiles)
+    pay_long(prepared, desk, tiles)
+    pay_hard(prepared, desk)
+    return desk.paid
+
+
+def lay_desk(p: Prepared, states: Tensor, shift: Tensor) -> Desk:
+    """Room for what the programs tell each other: 16 bytes per state."""
+    states = states if states.stride(1) == 1 else states.contiguous()
+    zero, shift = torch.zeros_like(p.middle), shift.to(p.middle.dtype)
+    raw, centred = torch.stack([shift, zero, shift, p.middle]).view(2, 2, -1)
+    winners, hard, again = torch.empty(3, len(states), dtype=torch.int32, device=states.device).unbind()
+    paid, many = torch.empty_like(winners, dtype=p.gap.dtype), winners.new_zeros(2)
+    # Tensor cores have no float64: what is hard then goes straight to the list of what is done from differences.
+    hard = hard if p.gap.dtype == torch.float32 else again
+    return Desk(states, raw, centred, paid, winners, hard, again, many)
+
+
+def first_number(desk: Desk) -> Tensor:
+    """Where the length of `desk.hard` stands."""
+    return desk.many[1:] if desk.hard is desk.again else desk.many
+
+
+def find_winners(p: Prepared, desk: Desk, t: Tiles) -> None:
+    """Each state's cluster. OUT: winners, hard, again, many."""
+    from voronaut.kernels import torch_triton as programs
+
+    (n, d), width, lists = desk.states.shape, len(p.rows), p.lists
+    deep, shift = depth(d), desk.raw if t.precision == "direct" else desk.centred
+    programs.assign_kernel[(-(-n // t.states),)](
+        desk.states, desk.winners, desk.hard, desk.again, first_number(desk), shift, p.high, p.low, p.columns, p.norms,
+        p.weight, lists.near_key, lists.open_key, lists.first, p.scalars, rounding(deep.whole), n,
+        desk.states.stride(0), d, WIDTH=width, D=deep.whole, DC=deep.first, DT=deep.tail, BN=t.states, BK=t.clusters,
+        T=lists.near.shape[1] - 1, F=FOLLOWERS, PRECISION=t.precision, num_warps=t.warps, num_stages=t.stages,
+    )  # fmt: skip
+
+
+def pay_short(p: Prepared, desk: Desk, t: Tiles) -> None:
+    """Rewards from short lists; states for which these are too short are put off. OUT: paid, winners, hard, many."""
+    from voronaut.kernels import torch_triton_rewards as programs
+
+    (n, d), whole, lists = desk.states.shape, p.rows.shape[1], p.lists
+    programs.short_kernel[(-(-n // t.short_states),)](
+        desk.states, desk.paid, desk.winners, desk.hard, first_number(desk), desk.raw, p.rows, p.weight, p.gap,
+        p.second, p.before, lists.near, lists.near_key, lists.open, lists.open_key, lists.followers, lists.first,
+        p.scalars, n, desk.states.stride(0), d, D=whole, DC=math.gcd(depth(d).first, whole), BN=t.short_states,
+        T=lists.near.shape[1] - 1, F=FOLLOWERS, LOG=p.log, num_warps=t.short_warps,
+    )  # fmt: skip
+
+
+def pay_long(p: Prepared, desk: Desk, t: Tiles) -> None:
+    """Rewards of the states in `hard`, over all clusters by products. OUT: paid, again, many."""
+    from voronaut.kernels import torch_triton_rewards as programs
+
+    if desk.hard is desk.again:
+        return
+    (n, d), width, deep = desk.states.shape, len(p.rows), depth(desk.states.shape[1])
+    programs.product_kernel[(min(LONG_PROGRAMS, -(-n // t.long_states)),)](
+        desk.states, desk.paid, desk.winners, desk.hard, desk.again, desk.many, desk.raw, p.middle, p.rows, p.high,
+        p.low, p.pairs, p.weight, p.gap, p.second, p.nearest, p.before, p.scalars, product_rounding(deep.whole),
+        desk.states.stride(0), d, WIDTH=width, D=deep.whole, DC=deep.first, DT=deep.tail, BN=t.long_states,
+        BK=math.gcd(width, t.long_clusters), LOG=p.log, PRECISION="tf32x3" if t.precision == "tf32x3" else "split",
+        num_warps=t.long_warps, num_stages=t.long_stages,
+    )  # fmt: skip
+
+
+def pay_hard(p: Prepared, desk: Desk) -> None:
+    """Rewards of the states in `again`, over all clusters from differences. OUT: paid."""
+    from voronaut.kernels import torch_triton_rewards as programs
+
+    (n, d), width = desk.states.shape, len(p.rows)
+    programs.hard_kernel[(min(HARD_PROGRAMS, -(-n // 32)),)](
+        desk.states, desk.paid, desk.again, desk.many, desk.raw, p.columns, p.weight, p.gap, p.second, p.nearest,
+        p.before, p.scalars, desk.states.stride(0), d, WIDTH=width, BN=32, BK=math.gcd(width, 32), LOG=p.log,
+        num_warps=4,
+    )  # fmt: skip
+
+
+def update(
+    centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules, *, chunk: int = CHUNK
+) -> tuple[Tensor, Tensor]:
+    """Assign, move and count (Eqs. 4 to 6), `chunk` states at a time, over the first `good` of (n, d) states.
+
+    Fused, the result is the sequence's whatever the chunk. In plain torch the states of a chunk are assigned to the
+    clusters as they were before it and then absorbed in order; a chunk of 1 is the sequence. `good` is a 0-d tensor:
+    the host need not know it. Returns new centers and counts.
+    """
+    if UPDATE_IS_TRUSTED and fused(states) and centers.dtype == torch.float32 and len(states):
+        return fused_update(centers, counts, states, good, rules, fused_chunk(chunk))
+    # Deviation: here an assignment does not see the moves and counts of up to chunk − 1 states before it.
+    return plain.update(centers, counts, states, good, rules, chunk)
+
+
+def fused_chunk(chunk: int) -> int:
+    """The power of two from 16 to 256 at or below `chunk`: what the program's tiles take."""
+    return min(max(1 << (chunk.bit_length() - 1), 16), 256)
+
+
+def fused_update(
+    centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules, chunk: int, walk: Walk | None = None
+) -> tuple[Tensor, Tensor]:
+    """`update` as one Triton program on several processors; `chunk` a power of two from 16."""
+    from voronaut.kernels import torch_triton_update as programs
+
+    (k, d), w = centers.shape, walk or update_walk(centers.shape[0], centers.shape[1], chunk)
+    width, states = -(-k // w.clusters) * w.clusters, states.contiguous()
+    columns = lay_out(centers.t(), d, width).repeat(w.programs, 1, 1)
+    weight = pad(weights(counts, rules.balance, centers.dtype), width, math.inf).repeat(w.programs, 1)
+    many = pad(counts, width, 0).repeat(w.programs, 1)
+    decay = math.log2(max(1 - rules.step_size, 2.0**-126))
+    scalars = torch.stack([number(v, centers) for v in (rules.step_size, rules.balance, decay)])
+    first = torch.full((w.programs, width), chunk, dtype=torch.int32, device=centers.device)
+    programs.update_kernel[(w.programs,)](
+        states, good, columns, weight, many, counts.min(), plain.powers(rules.step_size, chunk, centers), scalars,
+        centers.new_empty(chunk, width), centers.new_empty(w.programs, d, chunk), first,
+        first.new_empty(w.programs, 2, chunk), counts.new_zeros(2, chunk), d,
+        WIDTH=width, D=max(16, 2 ** math.ceil(math.log2(d))), CHUNK=chunk, BS=chunk // w.programs, BK=w.clusters,
+        B=min(chunk, w.block), U=w.unroll, MIX="tf32x3", num_warps=w.warps,
+    )  # fmt: skip
+    return columns[0, :, :k].t().contiguous(), many[0, :k]

@@ -1,0 +1,174 @@
+"""Frozen clusters made ready for any number of states: gaps, and short lists of what a moving center can change.
+
+Say cluster i wins and moves by m. Its own gap is decided among the neighbours that were within m of the best. The gap
+of another cluster j shrinks only if ‖μ_i − μ_j‖ − m is below it. And only clusters whose nearest was i can gain.
+So three lists per cluster, sorted by what decides, serve every state; the value after a list's end says when it was
+too short. All in float64, O(k² d), without waiting for the device.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from voronaut.kernels.rules import LOG, Rules
+
+LOG_FLOOR = 1e-3  # of the mean gap: where LOG is cut off
+LENGTH = 16  # of the lists
+
+
+class Lists(NamedTuple):
+    """What the move of each cluster can change; the keys have one more column, the first that is not listed."""
+
+    near: Tensor  # (k, T + 1) int32: other clusters by ‖μ_i − μ_j‖ + w_j
+    near_key: Tensor
+    open: Tensor  # (k, T + 1) int32: clusters by how far i must move to enter their gap
+    open_key: Tensor
+    followers: Tensor  # (k,) int32: clusters sorted by their nearest
+    first: Tensor  # (k + 1,) int32: where in `followers` those of i begin
+
+
+class Prepared(NamedTuple):
+    """Frozen clusters as `rewards` wants them; arrays over clusters are padded to `width`."""
+
+    centers: Tensor  # (k, d) as given
+    middle: Tensor  # (d,) subtracted from states and centers before products
+    rows: Tensor  # (width, D) centers, zeros in the padding
+    columns: Tensor  # (d, width) the same, transposed
+    high: Tensor  # (width, D) centers less the middle = high + low, 11 bits in each
+    low: Tensor
+    norms: Tensor  # (width,) their squared lengths
+    pairs: Tensor  # (k, width) ‖μ_i − μ_j‖², +inf for j = i and in the padding
+    weight: Tensor  # (width,) κ (n − min n), +inf in the padding
+    gap: Tensor  # (width,)
+    second: Tensor  # (width,) the gap were the nearest cluster not there
+    nearest: Tensor  # (width,) int32, −1 in the padding
+    before: Tensor  # (width,) f(gap)
+    lists: Lists
+    scalars: Tensor  # see torch_triton
+    log: bool
+
+    @property
+    def gaps(self) -> Tensor:
+        """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,)."""
+        return self.gap[: len(self.centers)]
+
+
+class Survey(NamedTuple):
+    """What frozen clusters are to each other, float64."""
+
+    distance: Tensor  # (k, k), +inf on the diagonal
+    weight: Tensor  # (k,)
+    gap: Tensor
+    second: Tensor
+    nearest: Tensor
+
+
+def limit_of(dtype: torch.dtype, dim: int) -> float:
+    """States beyond this are bad: their squared length would overflow."""
+    return math.sqrt(torch.finfo(dtype).max / (64 * dim))
+
+
+def concave(gap: Tensor, floor: Tensor, log: bool) -> Tensor:
+    """f(gap): √max(gap, 0), or log max(gap, floor)."""
+    return torch.log(torch.maximum(gap, floor)) if log else torch.sqrt(gap.clamp(min=0))
+
+
+def weights(counts: Tensor, balance: float, dtype: torch.dtype) -> Tensor:
+    """κ (n_i − min n), from whole numbers."""
+    return (counts - counts.min()).to(dtype) * balance
+
+
+def between(points: Tensor) -> Tensor:
+    """‖x_i − x_j‖ from differences, (k, k), in blocks of dimensions that bound the memory."""
+    total = points.new_zeros(len(points), len(points))
+    size = max(1, 1_500_000 // len(points) ** 2)
+    for part in torch.split(points, size, dim=1):
+        total += (part[:, None] - part).square_().sum(dim=2)
+    return total.sqrt_()
+
+
+def survey(centers: Tensor, counts: Tensor, balance: float) -> Survey:
+    """All gaps from scratch, O(k² d)."""
+    weight = weights(counts, balance, torch.float64)
+    distance = between(centers.double()).fill_diagonal_(math.inf)
+    two = (distance + (weight - weight[:, None])).topk(2, dim=1, largest=False)
+    second = two.values[:, 1] if len(centers) > 2 else torch.full_like(weight, math.inf)
+    return Survey(distance, weight, two.values[:, 0], second, two.indices[:, 0])
+
+
+def shortest(keys: Tensor, dtype: torch.dtype, length: int) -> tuple[Tensor, Tensor]:
+    """The `length` + 1 least of each row, sorted, and which they are; +inf where there are no more."""
+    found = keys.topk(min(length + 1, keys.shape[1]), dim=1, largest=False)
+    return pad(found.indices.int(), length + 1, 0), pad(found.values.to(dtype), length + 1, math.inf)
+
+
+def make_lists(s: Survey, balance: float, clamp: Tensor, dtype: torch.dtype, length: int) -> Lists:
+    """What the move of each cluster can change. Gaps up to `clamp` are worth the same."""
+    index = torch.arange(len(s.weight), device=s.weight.device)
+    ahead = (s.weight[:, None] < s.weight) | ((s.weight[:, None] == s.weight) & (index[:, None] < index))
+    shadow = (s.distance == 0) & ahead  # i stands where j does and is never worse: j need not be listed beside it
+    near = torch.where(shadow.sum(dim=0) > shadow, math.inf, s.distance + s.weight)
+    entry = s.distance - (s.gap + s.weight) + (s.weight[:, None] + balance)
+    closed = (s.nearest == index[:, None]) | (s.gap <= clamp)
+    follows = torch.where(torch.maximum(s.gap, s.second) > clamp, s.nearest, len(index)).sort()
+    first = torch.searchsorted(follows.values, torch.arange(len(index) + 1, device=index.device))
+    open_ = torch.where(closed, math.inf, entry)
+    lists = (*shortest(near, dtype, length), *shortest(open_, dtype, length))
+    return Lists(*lists, follows.indices.int(), first.int())
+
+
+def pad(values: Tensor, width: int, fill: float) -> Tensor:
+    """`values` with its last axis filled up to `width`."""
+    return torch.nn.functional.pad(values, (0, width - values.shape[-1]), value=fill)
+
+
+def floor_of(gap: Tensor) -> Tensor:
+    """Where LOG is cut off: a share of the mean gap, 1 if there is none."""
+    mean = gap.double().clamp(min=0).mean()
+    return torch.where(mean > 0, LOG_FLOOR * mean, 1.0)
+
+
+def number(value: float, like: Tensor) -> Tensor:
+    """A 0-d tensor, filled on the device."""
+    return torch.full((), value, dtype=like.dtype, device=like.device)
+
+
+def split(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """rows ≈ high + low to 22 bits, each rounded to the 11 bits that tensor cores take; float64 is not split."""
+    if rows.dtype != torch.float32:
+        return rows, torch.zeros_like(rows)
+    high = (rows.view(torch.int32) + 4096 & -8192).view(torch.float32)
+    return high, ((rows - high).view(torch.int32) + 4096 & -8192).view(torch.float32)
+
+
+def lay_out(centers: Tensor, width: int, deep: int) -> Tensor:
+    """(width, deep), zeros in the padding."""
+    rows = centers.new_zeros(width, deep)
+    rows[: len(centers), : centers.shape[1]] = centers
+    return rows
+
+
+def prepare(
+    centers: Tensor, counts: Tensor, rules: Rules, *, floor: Tensor | None = None, width: int, deep: int,
+    length: int = LENGTH,
+) -> Prepared:  # fmt: skip
+    """Clusters (k, d) made ready; `width` ≥ k and `deep` ≥ d are what the programs' tiles divide."""
+    log, dtype = rules.objective == LOG, centers.dtype
+    s = survey(centers, counts, rules.balance)
+    floor = number(rules.floor, s.gap) if floor is None else floor.double()
+    middle = centers.mean(dim=0)
+    rows, centred = lay_out(centers, width, deep), lay_out(centers - middle, width, deep)
+    norms = centred.double().square().sum(dim=1)
+    lists = make_lists(s, rules.balance, floor if log else torch.zeros_like(floor), dtype, length)
+    fixed = [number(v, s.gap) for v in (rules.step_size, rules.balance)]
+    most = [number(limit_of(dtype, centers.shape[1]), s.gap), norms.max().sqrt(), s.weight.max()]
+    return Prepared(
+        centers, middle, rows, rows[:, : centers.shape[1]].t().contiguous(), *split(centred), norms.to(dtype),
+        pad(s.distance.square().to(dtype), width, math.inf),
+        pad(s.weight.to(dtype), width, math.inf), pad(s.gap.to(dtype), width, 0.0),
+        pad(s.second.to(dtype), width, 0.0), pad(s.nearest.int(), width, -1),
+        pad(concave(s.gap, floor, log).to(dtype), width, 0.0), lists,
+        torch.stack([*fixed, floor, *most]).to(dtype), log,
+    )  # fmt: skip

@@ -1,0 +1,196 @@
+"""The Triton program that finds the winners of states, and what it shares with those that pay them.
+
+Distances come from products on tensor cores (three rounds of TF32, about as exact as float32) or, in few dimensions,
+from differences. A winner that is within the rounding of the runner-up is in doubt and decided later, from differences.
+Scalars come in an array (step size, balance, floor of the logarithm, largest good number, largest norm of a center,
+largest weight), so that they keep their precision and may change on the device.
+"""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
+
+import triton
+import triton.language as tl
+
+# WIN holds winners, −1 where in doubt, −2 for a bad state, and −3 − i for a winner i to be paid over all clusters.
+
+
+@triton.jit
+def state_column(X, off, ok, SHIFT, p, d, CT):
+    """One dimension of the states: (s − reference point) − middle; in another order an offset would round it."""
+    s = tl.load(X + off + p, mask=ok, other=0.0).to(CT.dtype.element_ty)
+    return (s - tl.load(SHIFT + p)) - tl.load(SHIFT + d + p)
+
+
+@triton.jit
+def states_tile(X, off, ok, SHIFT, start, d, DC: tl.constexpr, CT):
+    """`DC` dimensions of the states, less the reference point and the middle; zeros where there is nothing."""
+    p = start + tl.arange(0, DC)
+    inside = ok[:, None] & (p < d)[None, :]
+    raw = tl.load(X + off[:, None] + p[None, :], mask=inside, other=0.0).to(CT.dtype.element_ty)
+    shift, middle = tl.load(SHIFT + p, mask=p < d, other=0.0), tl.load(SHIFT + d + p, mask=p < d, other=0.0)
+    return tl.where(inside, (raw - shift[None, :]) - middle[None, :], 0.0)
+
+
+@triton.jit
+def good_tile(x, limit):
+    """Which rows are finite and not so large that their squares overflow."""
+    return tl.min((tl.abs(x) <= limit).to(tl.int32), 1) > 0
+
+
+@triton.jit
+def good_rows(X, off, ok, SHIFT, limit, d, CT):
+    """The same, dimension by dimension."""
+    for p in range(d):
+        ok = ok & (tl.abs(state_column(X, off, ok, SHIFT, p, d, CT)) <= limit)
+    return ok
+
+
+@triton.jit
+def squares(X, off, ok, SHIFT, CT, cols, d, WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """‖s − μ_j‖² of a tile, from differences."""
+    total = tl.zeros((BN, BK), CT.dtype.element_ty)
+    for p in range(d):
+        s = state_column(X, off, ok, SHIFT, p, d, CT)
+        difference = s[:, None] - tl.load(CT + p * WIDTH + cols)[None, :]
+        total += difference * difference
+    return total
+
+
+@triton.jit
+def lowest(best, where):
+    """The least value of each row and the lowest index that has it."""
+    least = tl.min(best, 1)
+    return least, tl.min(tl.where(best == least[:, None], where, 2147483647), 1)
+
+
+@triton.jit
+def assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """argmin_j ‖s − μ_j‖ + κ n_j, the lowest index on a tie (Eq. 4), from differences."""
+    best = tl.full((BN, BK), float("inf"), CT.dtype.element_ty)
+    where = tl.zeros((BN, BK), tl.int32)
+    for start in range(0, WIDTH, BK):
+        cols = start + tl.arange(0, BK)
+        square = squares(X, off, ok, SHIFT, CT, cols, d, WIDTH, BN, BK)
+        value = tl.sqrt(square) + tl.load(WEIGHT + cols)[None, :]
+        better = value < best
+        best = tl.where(better, value, best)
+        where = tl.where(better, cols[None, :], where)
+    return lowest(best, where)
+
+
+@triton.jit
+def split(x):
+    """x ≈ high + low to 22 bits, each rounded to the 11 bits that tensor cores take."""
+    high = ((x.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)
+    low = (((x - high).to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)
+    return high, low
+
+
+@triton.jit
+def product(x, HIGH, LOW, place, cross, PRECISION: tl.constexpr):
+    """`cross` + x·μ_j, but for low·low."""
+    if PRECISION == "split":
+        high, low = split(x)
+        c_high, c_low = tl.trans(tl.load(HIGH + place)), tl.trans(tl.load(LOW + place))
+        cross = tl.dot(low, c_high, cross, input_precision="tf32")
+        cross = tl.dot(high, c_low, cross, input_precision="tf32")
+        cross = tl.dot(high, c_high, cross, input_precision="tf32")
+    else:
+        c = tl.trans(tl.load(HIGH + place) + tl.load(LOW + place))
+        cross = tl.dot(x, c, cross, input_precision=PRECISION)
+    return cross
+
+
+@triton.jit
+def assign_product(
+    x, X, off, ok, SHIFT, HIGH, LOW, NORM, WEIGHT, SCALAR, rounding, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """`assign_direct` by ‖s‖² + ‖μ‖² − 2 s·μ; also which rows are good, and which winners are in doubt."""
+    limit, radius, heaviest = tl.load(SCALAR + 3), tl.load(SCALAR + 4), tl.load(SCALAR + 5)
+    ok = ok & good_tile(x, limit)
+    norm = tl.sum(x * x, 1)
+    for p in tl.range(DC, D, DT, num_stages=1):
+        rest = states_tile(X, off, ok, SHIFT, p, d, DT, NORM)
+        ok = ok & good_tile(rest, limit)
+        norm += tl.sum(rest * rest, 1)
+    best = tl.full((BN, BK), float("inf"), tl.float32)
+    second = tl.full((BN, BK), float("inf"), tl.float32)
+    where = tl.zeros((BN, BK), tl.int32)
+    for start in range(0, WIDTH, BK):
+        cols = start + tl.arange(0, BK)
+        place = cols[:, None] * D
+        zero = tl.zeros((BN, BK), tl.float32)
+        cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], zero, PRECISION)
+        if D <= 160:
+            for q in tl.static_range(DC, D, DT):
+                part = states_tile(X, off, ok, SHIFT, q, d, DT, NORM)
+                cross = product(part, HIGH, LOW, place + (q + tl.arange(0, DT))[None, :], cross, PRECISION)
+        else:  # unrolled, the parts of the centers would not fit
+            for u in tl.range(DC, D, DT, num_stages=1):
+                more = states_tile(X, off, ok, SHIFT, u, d, DT, NORM)
+                cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross, PRECISION)
+        square = tl.maximum(norm[:, None] + (tl.load(NORM + cols)[None, :] - 2.0 * cross), 0.0)
+        value = tl.sqrt(square) + tl.load(WEIGHT + cols)[None, :]
+        second = tl.minimum(second, tl.maximum(best, value))
+        where = tl.where(value < best, start, where)  # the block; the column is the lane's
+        best = tl.minimum(best, value)
+    where += tl.arange(0, BK)[None, :]
+    least, chosen = lowest(best, where)
+    runner = tl.minimum(tl.min(second, 1), tl.min(tl.where(where == chosen[:, None], float("inf"), best), 1))
+    reach = tl.sqrt(norm) + radius
+    slack = rounding * reach * reach  # of a square
+    error = slack / tl.maximum(least - heaviest, tl.sqrt(slack) + 1e-30)
+    return least, chosen, ok, ok & ((runner - least <= 2.0 * error) | (chosen >= WIDTH))
+
+
+@triton.jit
+def put_off(LIST, NUMBER, rows, hard):
+    """Append the rows that are `hard` to a list on the device. OUT: LIST (n,), NUMBER (1,)."""
+    count = hard.to(tl.int32)
+    many = tl.sum(count, 0)
+    if many > 0:
+        first = tl.atomic_add(NUMBER, many)
+        tl.store(LIST + first + tl.cumsum(count, 0) - 1, rows, mask=hard)
+
+
+@triton.jit
+def beyond_lists(least, i, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, T: tl.constexpr, F: tl.constexpr):
+    """Whether the short lists of the winners are likely not to reach. Either answer is right, one of them is faster."""
+    m = tl.load(SCALAR) * (least - tl.load(WEIGHT + i))
+    line = i * (T + 1)
+    follow = tl.load(FIRST + i + 1) - tl.load(FIRST + i)
+    near = tl.load(NEAR_KEY + line + T) - 1.5 * m < tl.load(NEAR_KEY + line)
+    return near | (tl.load(OPEN_KEY + line + T) < m) | (follow > F)
+
+
+@triton.jit
+def assign_kernel(
+    X, WIN, LIST, AGAIN, NUMBER, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, rounding, n,
+    stride, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    T: tl.constexpr, F: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The cluster of each state of a tile (Eq. 4).
+
+    OUT: WIN (n,); LIST (n,), states to be paid over all clusters; AGAIN (n,), states in doubt; NUMBER (2,), how many.
+    """
+    rows = tl.program_id(0) * BN + tl.arange(0, BN)
+    off, inside = rows.to(tl.int64) * stride, rows < n
+    if PRECISION == "direct":
+        ok = good_rows(X, off, inside, SHIFT, tl.load(SCALAR + 3), d, CT)
+        least, chosen = assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH, BN, BK)
+        sure = ok
+    else:
+        x = states_tile(X, off, inside, SHIFT, 0, d, DC, NORM)
+        least, chosen, ok, doubt = assign_product(
+            x, X, off, inside, SHIFT, HIGH, LOW, NORM, WEIGHT, SCALAR, rounding, d, WIDTH, D, DC, DT, BN, BK, PRECISION
+        )
+        put_off(AGAIN, NUMBER + 1, rows, doubt)
+        sure = ok & (doubt == 0)
+    i = tl.where(sure, chosen, 0)
+    far = sure & beyond_lists(least, i, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, T, F)
+    if tl.sum(far.to(tl.int32), 0) * 3 > BN:  # the lists would serve too few of this tile
+        far = sure
+    put_off(LIST, NUMBER, rows, far)
+    tl.store(WIN + rows, tl.where(ok, tl.where(sure, tl.where(far, -3 - i, i), -1), -2), mask=inside)

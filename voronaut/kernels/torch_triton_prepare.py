@@ -1,0 +1,126 @@
+"""The Triton programs behind `torch_fused_prepare`: one program per cluster, in three launches.
+
+1. `layout_kernel` lays a center out for all that read it. 2. `survey_kernel` finds its gap, the gap were its nearest
+not there, and its distances. 3. `lists_kernel` makes its short lists (see torch_prepared). All in float64.
+"""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
+
+import triton
+import triton.language as tl
+
+from voronaut.kernels.torch_triton import split
+from voronaut.kernels.torch_triton_rewards import concave
+
+
+@triton.jit
+def weights(COUNTS, MINIMUM, c, k, balance_high, balance_low):
+    """κ (n_c − min n), float64; κ comes in two halves, as a number would lose its precision on the way."""
+    above = (tl.load(COUNTS + tl.minimum(c, k - 1)) - tl.load(MINIMUM)).to(tl.float64)
+    return above * balance_high + above * balance_low
+
+
+@triton.jit
+def layout_kernel(
+    CENTERS, COUNTS, MINIMUM, MIDDLE, ROWS, CT, HIGH, LOW, NORM, WEIGHT, k, d, balance_high, balance_low, deep,
+    WIDTH: tl.constexpr, D: tl.constexpr,
+):  # fmt: skip
+    """OUT: ROWS, HIGH, LOW (WIDTH, deep), CT (d, WIDTH), NORM, WEIGHT (WIDTH,)."""
+    j, p = tl.program_id(0), tl.arange(0, D)
+    here = p < tl.where(j < k, d, 0)
+    row = tl.load(CENTERS + j * d + p, mask=here, other=0.0)
+    centred = tl.where(here, row - tl.load(MIDDLE + p, mask=here, other=0.0), 0.0)
+    high, low = split(centred)
+    tl.store(ROWS + j * deep + p, row, mask=p < deep)
+    tl.store(HIGH + j * deep + p, high, mask=p < deep)
+    tl.store(LOW + j * deep + p, low, mask=p < deep)
+    tl.store(CT + p * WIDTH + j, row, mask=p < d)
+    wide = centred.to(tl.float64)
+    tl.store(NORM + j, tl.sum(wide * wide, 0).to(tl.float32))
+    weight = weights(COUNTS, MINIMUM, j, k, balance_high, balance_low).to(tl.float32)
+    tl.store(WEIGHT + j, tl.where(j < k, weight, float("inf")))
+
+
+@triton.jit
+def survey_kernel(
+    CT, COUNTS, MINIMUM, PAIRS, GAP, SECOND, NEAREST, SHADOWS, k, d, balance_high, balance_low,
+    WIDTH: tl.constexpr, W: tl.constexpr,
+):  # fmt: skip
+    """OUT: PAIRS (k, WIDTH), GAP, SECOND, NEAREST (WIDTH,), SHADOWS (k,): how many in its place are never worse."""
+    i, c = tl.program_id(0), tl.arange(0, W)
+    if i >= k:
+        tl.store(GAP + i, 0.0)
+        tl.store(SECOND + i, 0.0)
+        tl.store(NEAREST + i, -1)
+        return
+    total = tl.zeros((W,), tl.float64)
+    for p in range(d):
+        other = tl.load(CT + p * WIDTH + c, mask=c < WIDTH, other=0.0).to(tl.float64)
+        difference = other - tl.load(CT + p * WIDTH + i).to(tl.float64)
+        total += difference * difference
+    total = tl.where((c == i) | (c >= k), float("inf"), total)
+    tl.store(PAIRS + i * WIDTH + c, total.to(tl.float32), mask=c < WIDTH)
+    weight = weights(COUNTS, MINIMUM, c, k, balance_high, balance_low)
+    own = weights(COUNTS, MINIMUM, i, k, balance_high, balance_low)
+    value = tl.sqrt(total) + weight
+    least = tl.min(value, 0)
+    nearest = tl.min(tl.where(value == least, c, W - 1), 0)
+    second = tl.min(tl.where(c == nearest, float("inf"), value), 0)
+    tl.store(GAP + i, (least - own).to(tl.float32))
+    tl.store(SECOND + i, (second - own).to(tl.float32))
+    tl.store(NEAREST + i, nearest)
+    ahead = (weight < own) | ((weight == own) & (c < i))
+    tl.store(SHADOWS + i, tl.sum(((total == 0.0) & ahead).to(tl.int32), 0))
+
+
+@triton.jit
+def shortest(key, LIST, KEY, c, T: tl.constexpr, W: tl.constexpr):
+    """The T + 1 least and which they are, in order. OUT: LIST, KEY (T + 1,)."""
+    for t in range(T + 1):
+        least = tl.min(key, 0)
+        place = tl.min(tl.where(key == least, c, W - 1), 0)
+        tl.store(LIST + t, place)
+        tl.store(KEY + t, least.to(tl.float32))
+        key = tl.where(c == place, float("inf"), key)
+
+
+@triton.jit
+def lists_kernel(
+    COUNTS, MINIMUM, FLOOR, PAIRS, NORM, WEIGHT, GAP, SECOND, NEAREST, SHADOWS, BEFORE, NEAR, NEAR_KEY, OPEN, OPEN_KEY,
+    FOLLOWERS, FIRST, SCALAR, k, balance_high, balance_low, alpha, limit,
+    WIDTH: tl.constexpr, W: tl.constexpr, T: tl.constexpr, LOG: tl.constexpr,
+):  # fmt: skip
+    """OUT: BEFORE (WIDTH,), NEAR, NEAR_KEY, OPEN, OPEN_KEY (k, T + 1), FOLLOWERS (k,), FIRST (k + 1,), SCALAR (6,)."""
+    i, c = tl.program_id(0), tl.arange(0, W)
+    inside, floor = c < k, tl.load(FLOOR).to(tl.float64)
+    if i >= k:
+        tl.store(BEFORE + i, 0.0)
+        return
+    if LOG:  # noqa: SIM108  # a compile-time branch
+        clamp = floor
+    else:
+        clamp = floor * 0.0
+    distance = tl.sqrt(tl.load(PAIRS + i * WIDTH + c, mask=inside, other=float("inf")).to(tl.float64))
+    weight = weights(COUNTS, MINIMUM, c, k, balance_high, balance_low)
+    own = weights(COUNTS, MINIMUM, i, k, balance_high, balance_low)
+    gap = tl.load(GAP + c, mask=inside, other=0.0).to(tl.float64)
+    second = tl.load(SECOND + c, mask=inside, other=0.0).to(tl.float64)
+    nearest = tl.load(NEAREST + c, mask=inside, other=-1)
+    hides = (distance == 0.0) & ((own < weight) | ((own == weight) & (i < c)))
+    hidden = tl.load(SHADOWS + c, mask=inside, other=0) > hides.to(tl.int32)
+    shortest(tl.where(hidden, float("inf"), distance + weight), NEAR + i * (T + 1), NEAR_KEY + i * (T + 1), c, T, W)
+    entry = distance - (gap + weight) + ((own + balance_high) + balance_low)
+    closed = (nearest == i) | (gap <= clamp)
+    shortest(tl.where(closed, float("inf"), entry), OPEN + i * (T + 1), OPEN_KEY + i * (T + 1), c, T, W)
+    leader = tl.where(inside & (tl.maximum(gap, second) > clamp), nearest, k)
+    begin, mine = tl.sum((leader < i).to(tl.int32), 0), (leader == i).to(tl.int32)
+    tl.store(FOLLOWERS + begin + tl.cumsum(mine, 0) - 1, c, mask=mine > 0)
+    tl.store(FIRST + i, begin)
+    tl.store(BEFORE + i, concave(tl.load(GAP + i).to(tl.float64), floor, LOG).to(tl.float32))
+    if i == 0:
+        tl.store(FIRST + k, tl.sum((leader < k).to(tl.int32), 0))
+        tl.store(SCALAR, alpha)
+        tl.store(SCALAR + 1, balance_high)
+        tl.store(SCALAR + 2, floor.to(tl.float32))
+        tl.store(SCALAR + 3, limit)
+        tl.store(SCALAR + 4, tl.sqrt(tl.max(tl.load(NORM + c, mask=inside, other=0.0), 0)))
+        tl.store(SCALAR + 5, tl.max(tl.load(WEIGHT + c, mask=inside, other=0.0), 0))
