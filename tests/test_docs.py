@@ -11,11 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from voronaut import cli
+from voronaut import cli, commands
 from voronaut.training.api import configure
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TO_RUN = [ROOT / "README.md", ROOT / "docs" / "start.md"]
+TINY = {  # what makes a command of these pages short; the last of two equal options counts
+    "demo": ["--steps", "4096"],
+    "train": ["--steps", "512", "--rollout", "256", "--envs", "2", "--seeds", "1", "--backend", "dm_control"],
+}
 EXAMPLES = {"two_streams.py": ["two.png"], "cheetah.py": ["512", "cheetah"]}
 
 
@@ -38,17 +43,32 @@ def test_voronaut_commands_parse(page: Path) -> None:
         if words[:1] == ["voronaut"]:
             options, rest = cli.parser().parse_known_args(words[1:])
             if options.command == "train":
-                sweep = cli.sweep_options(options.sweep or [])
+                sweep = commands.sweep_options(options.sweep or [])
                 bonuses = options.bonuses or ["none", "kme"]
-                configure(options.task, bonuses=bonuses, options=cli.bonus_options(rest), sweep=sweep)
+                configure(options.task, bonuses=bonuses, options=commands.bonus_options(rest), sweep=sweep)
             else:
                 assert not rest
 
 
-def test_make_targets_in_the_readme_exist() -> None:
+def test_a_newcomers_commands_run_in_their_order(tmp_path: Path) -> None:
+    """README, then docs/start.md; a command that is on both runs once."""
+    text = "".join(block for page in TO_RUN for block in blocks(page, "bash"))
+    lines = [tuple(shlex.split(line, comments=True)) for line in text.splitlines()]
+    assert {words[0] for words in lines if words} == {"make", ".", "voronaut"}
+    for _, name, *words in dict.fromkeys(line for line in lines if line[:1] == ("voronaut",)):
+        command = [sys.executable, "-m", "voronaut", name, *words, *TINY.get(name, [])]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+    assert (tmp_path / "out" / "demo" / "maze.gif").exists()
+    assert (tmp_path / "report.html").exists()
+
+
+def test_make_targets_on_the_pages_exist() -> None:
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    wanted = set(re.findall(r"^make (\w+)", "".join(blocks(ROOT / "README.md", "bash")), re.MULTILINE))
-    assert {"run", "test"} <= wanted <= targets
+    wanted = {
+        name for page in PAGES for name in re.findall(r"^make (\w+)", "".join(blocks(page, "bash")), re.MULTILINE)
+    }
+    assert {"run", "test", "setup"} <= wanted <= targets
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from voronaut.version import __version__
 
 if TYPE_CHECKING:
-    from voronaut import conformance, presets, tasks
+    from voronaut import conformance, jax, presets, tasks
     from voronaut.bonuses.base import Bonus
     from voronaut.bonuses.files import load
     from voronaut.bonuses.hashcount import HashCount
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from voronaut.bonuses.none import NoBonus
     from voronaut.bonuses.re3 import RE3
     from voronaut.bonuses.rnd import RND
+    from voronaut.entropy.estimator import KMeansEntropy
     from voronaut.training.api import train
     from voronaut.training.policy import load_policy
 
@@ -25,6 +26,7 @@ _HOMES = {
     "Bonus": "voronaut.bonuses.base",
     "HashCount": "voronaut.bonuses.hashcount",
     "KME": "voronaut.bonuses.kme",
+    "KMeansEntropy": "voronaut.entropy.estimator",
     "NoBonus": "voronaut.bonuses.none",
     "RE3": "voronaut.bonuses.re3",
     "RND": "voronaut.bonuses.rnd",
@@ -32,7 +34,7 @@ _HOMES = {
     "load_policy": "voronaut.training.policy",
     "train": "voronaut.training.api",
 }
-_MODULES = ("conformance", "presets", "tasks")
+_MODULES = ("conformance", "jax", "presets", "tasks")
 
 __all__ = [
     "KME",
@@ -40,9 +42,11 @@ __all__ = [
     "RND",
     "Bonus",
     "HashCount",
+    "KMeansEntropy",
     "NoBonus",
     "__version__",
     "conformance",
+    "jax",
     "load",
     "load_policy",
     "presets",

@@ -1,0 +1,79 @@
+"""What must work where only the core libraries are installed: `make wheel` runs this in an empty environment."""
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import voronaut as vn
+
+COMMAND = [sys.executable, "-m", "voronaut"]
+
+
+def call(*words: str, folder: str | None = None) -> subprocess.CompletedProcess[str]:
+    """One call of the command line."""
+    return subprocess.run([*COMMAND, *words], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def clusters() -> None:
+    """Rewards, update, step, metrics, save and load."""
+    states = np.random.default_rng(0).normal(size=(64, 4, 3))
+    kme = vn.KME(dim=3, clusters=20, init="data", seed=0)
+    kme.update(states)
+    assert kme.rewards(states).shape == (64, 4)
+    assert kme.step(states[0]).shape == (4,)
+    assert np.isfinite(kme.metrics()["entropy"])
+    with tempfile.TemporaryDirectory() as folder:
+        kme.save(Path(folder) / "kme.npz")
+        np.testing.assert_array_equal(vn.load(Path(folder) / "kme.npz").rewards(states), kme.rewards(states))
+
+
+def commands() -> None:
+    """Version and help of every command, without any extra."""
+    assert call("--version").stdout == f"voronaut {vn.__version__}\n"
+    assert (Path(sys.executable).parent / "voronaut").exists()
+    for name in ("train", "eval", "reproduce", "entropy", "bench", "report", "demo"):
+        assert name in call("--help").stdout
+        assert "usage" in call(name, "--help").stdout
+
+
+def missing() -> None:
+    """What needs an extra says which, in one line and without a traceback."""
+    wants = {
+        "sb3": "import voronaut.sb3",
+        "jax": "import voronaut.jax",
+        "torchrl": "import voronaut.adapters.torchrl_env",
+        "rsl": "import voronaut.adapters.rsl_rl",
+        "rllib": "import voronaut.adapters.rllib",
+        "entropy": "import voronaut as vn; vn.KMeansEntropy",
+        "train": "import voronaut as vn; vn.train('maze', out='runs', steps=512)",
+    }
+    for extra, code in wants.items():
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode != 0, f"{code} should need an extra"
+        assert f"voronaut[{extra}]" in done.stderr or "pip install 'voronaut[" in done.stderr, done.stderr
+    for words in ("demo", "train maze --out maze"):
+        done = call(*words.split())
+        assert done.returncode != 0 and "Traceback" not in done.stderr, done.stderr
+        assert "voronaut[" in done.stderr, done.stderr
+
+
+def entropy() -> None:
+    """The command line measures a file without any extra."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "x.npy", np.random.default_rng(0).normal(size=(2000, 2)))
+        done = call("entropy", "x.npy", folder=folder)
+    assert done.returncode == 0 and "nats" in done.stdout, done.stderr
+
+
+if __name__ == "__main__":
+    assert all(importlib.util.find_spec(name) is None for name in ("jax", "torch", "gymnasium", "matplotlib"))
+    print(Path(vn.__file__).parent)
+    clusters()
+    commands()
+    missing()
+    entropy()
+    print("the wheel works with numpy, numba and scipy alone")

@@ -1,0 +1,67 @@
+"""Computed tables of README.md and docs/performance.md. `python -m voronaut.experiments.front_page` renews them.
+
+They come from results/ and benchmarks/ alone, and a test holds the page to them.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from voronaut.experiments import drawing, exploration, stats, sweep
+from voronaut.experiments.exploration_figures import METHODS, Data
+from voronaut.experiments.exploration_tables import pretty, table
+from voronaut.experiments.sweep import Plan
+
+COST = Path("benchmarks/bonuses.json")
+BONUSES = {"kme": "KME, 300 clusters", "rnd": "RND", "re3": "RE3", "hash": "HashCount"}
+
+
+def fill(text: str, sections: Mapping[str, str]) -> str:
+    """The page with every computed part renewed; what stands between the parts is left alone."""
+    for name, content in sections.items():
+        begin, end = f"<!-- computed: {name} -->\n", "<!-- end -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"the page has no part {name!r}; add {begin + end!r} to it.")
+        text = f"{before}{begin}{content}\n{end}{after}"
+    return text
+
+
+def results(plan: Plan = exploration.PLAN) -> str:
+    """Mean return over training with its interval, and seeds with reward at the end, by method and task."""
+    data, _ = sweep.collect(plan)
+    cells = [c for c in plan.cells if all(len(data[c.name].get(m, ())) == plan.seeds for m in ("none", "kme"))]
+    rows = [[drawing.NAMES[m], *(_score(data, c.name, m) for c in cells)] for m in METHODS]
+    return table(["", *(c.name for c in cells)], rows)
+
+
+def _score(data: Data, cell: str, method: str) -> str:
+    runs = data[cell].get(method, [])
+    if not runs:
+        return "not run yet"
+    interval = stats.bootstrap([drawing.scores(runs, drawing.area)], stats.mean)
+    rewarded = int((np.asarray(drawing.scores(runs, drawing.final)) > 0).sum())
+    return f"{pretty(interval, '.0f')}, {rewarded} of {len(runs)}"
+
+
+def cost(path: Path = COST) -> str:
+    """Seconds per rollout of every bonus, and the ratio to KME."""
+    measured = {row["bonus"]: row for row in json.loads(path.read_text())["rollout"]}
+    rows = [
+        [text, f"{measured[name]['both']:.3f}", f"{measured[name]['times KME']:.1f}"] for name, text in BONUSES.items()
+    ]
+    return table(["bonus", "seconds per rollout", "times KME"], rows)
+
+
+def pages() -> dict[Path, dict[str, str]]:
+    """Every computed part of both pages, by name."""
+    return {Path("README.md"): {"results": results(), "cost": cost()}, Path("docs/performance.md"): {"cost": cost()}}
+
+
+if __name__ == "__main__":
+    for page, parts in pages().items():
+        page.write_text(fill(page.read_text(), parts))
+        print(page)
