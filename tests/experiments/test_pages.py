@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from voronaut.experiments import front_page, idea_figures, parameter_guide
+from voronaut.experiments.parts import fill
 
 ROOT = Path(__file__).parents[2]
 
@@ -12,21 +13,19 @@ ROOT = Path(__file__).parents[2]
 def test_the_readme_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     for page, parts in front_page.pages().items():
-        assert front_page.fill(page.read_text(), parts) == page.read_text(), (
-            "run: python -m voronaut.experiments.front_page"
-        )
+        assert fill(page.read_text(), parts) == page.read_text(), "run: python -m voronaut.experiments.front_page"
 
 
 def test_the_parameter_guide_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     text = parameter_guide.PAGE.read_text()
-    again = front_page.fill(text, parameter_guide.sections())
+    again = fill(text, parameter_guide.sections())
     assert again == text, "run: python -m voronaut.experiments.parameter_guide"
 
 
 def test_a_page_without_its_part_is_refused() -> None:
     with pytest.raises(ValueError, match="cost"):
-        front_page.fill("# nothing", {"cost": ""})
+        fill("# nothing", {"cost": ""})
 
 
 def test_what_is_called_sick_is_sick() -> None:

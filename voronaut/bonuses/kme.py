@@ -46,8 +46,8 @@ class KME(Saved):
             and rewards are then in deviations.
         replay: this share of what an `update` absorbs is drawn from a fair sample of all states before: 0.5 for
             streams that mix slowly. `step` absorbs only what it is given.
-        chunk: states that an `update` on a GPU works on at once. The result is the sequence whatever it is; only
-            without Triton, or in float64, are a chunk's states assigned to the clusters as they were before it.
+        chunk: states that an `update` on a GPU works on at once, assigned to the clusters as they were before them;
+            1 is the sequence. On a CPU it is not used.
     """
 
     learns = True

@@ -26,7 +26,6 @@ FOLDER, FIGURES = Path("results/chunks"), Path("docs/figures/chunks")
 STREAMS = ("stationary", "drifting")
 CHUNKS = (4, 16, 64, 128, 256, 1024, 4096)
 RULES = Rules(step_size=0.05, balance=1e-4)
-DEFAULT = 128  # of vn.KME
 
 
 class Size(NamedTuple):

@@ -2,24 +2,16 @@
 
 from pathlib import Path
 
-from voronaut.experiments import entropy, entropy_tables
+from voronaut.experiments import entropy, entropy_tables, parts
 from voronaut.experiments import jobs as small
 
 PAGE = Path("docs/entropy_experiments.md")
 
 
 def fill(text: str, folder: Path = entropy.FOLDER) -> str:
-    """The page with every computed part renewed; what stands between the parts is left alone."""
-    plan = entropy.plan()
-    found = small.collect(plan, folder)
-    for name, table in entropy_tables.TABLES.items():
-        begin, end = f"<!-- computed: {name} -->\n", "<!-- end -->"
-        before, there, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not there or not closed:
-            raise ValueError(f"the page has no part {name!r}; add {begin + end!r} to it.")
-        text = f"{before}{begin}{table(found)}\n{end}{after}"
-    return text
+    """The page with every computed part renewed."""
+    found = small.collect(entropy.plan(), folder)
+    return parts.fill(text, {name: table(found) for name, table in entropy_tables.TABLES.items()})
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ They come from results/ and benchmarks/ alone, and a test holds the page to them
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +11,11 @@ import numpy as np
 from voronaut.experiments import drawing, exploration, stats, sweep
 from voronaut.experiments.exploration_figures import METHODS, Data
 from voronaut.experiments.exploration_tables import pretty, table
+from voronaut.experiments.parts import fill
 from voronaut.experiments.sweep import Plan
 
 COST = Path("benchmarks/bonuses.json")
 BONUSES = {"kme": "KME, 300 clusters", "rnd": "RND", "re3": "RE3", "hash": "HashCount"}
-
-
-def fill(text: str, sections: Mapping[str, str]) -> str:
-    """The page with every computed part renewed; what stands between the parts is left alone."""
-    for name, content in sections.items():
-        begin, end = f"<!-- computed: {name} -->\n", "<!-- end -->"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise ValueError(f"the page has no part {name!r}; add {begin + end!r} to it.")
-        text = f"{before}{begin}{content}\n{end}{after}"
-    return text
 
 
 def results(plan: Plan = exploration.PLAN) -> str:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from voronaut.experiments import exploration, exploration_tables, parameters, scale, sweep
+from voronaut.experiments import exploration, exploration_tables, parameters, parts, scale, sweep
 
 PAGE = Path("docs/results.md")
 
@@ -31,15 +31,8 @@ def sections() -> dict[str, str]:
 
 
 def fill(text: str) -> str:
-    """The page with every computed part renewed; what stands between the parts is left alone."""
-    for name, content in sections().items():
-        begin, end = f"<!-- computed: {name} -->\n", "<!-- end -->"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise ValueError(f"the page has no part {name!r}; add {begin + end!r} to it.")
-        text = f"{before}{begin}{content}\n{end}{after}"
-    return text
+    """The page with every computed part renewed."""
+    return parts.fill(text, sections())
 
 
 if __name__ == "__main__":

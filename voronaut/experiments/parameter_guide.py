@@ -13,7 +13,7 @@ import numpy as np
 
 from voronaut.bonuses.kme import KME
 from voronaut.clusters import Array
-from voronaut.experiments.front_page import fill
+from voronaut.experiments.parts import fill
 
 PAGE = Path("docs/parameters.md")
 RESULTS = Path("results/parameter_guide.json")

@@ -223,9 +223,9 @@ def update(
 ) -> tuple[Tensor, Tensor]:
     """Assign, move and count (Eqs. 4 to 6), `chunk` states at a time, over the first `good` of (n, d) states.
 
-    Fused, the result is the sequence's whatever the chunk. In plain torch the states of a chunk are assigned to the
-    clusters as they were before it and then absorbed in order; a chunk of 1 is the sequence. `good` is a 0-d tensor:
-    the host need not know it. Returns new centers and counts.
+    Fused (see UPDATE_IS_TRUSTED) the result is the sequence's whatever the chunk. In plain torch the states of a chunk
+    are assigned to the clusters as they were before it and then absorbed in order; a chunk of 1 is the sequence.
+    `good` is a 0-d tensor: the host need not know it. Returns new centers and counts.
     """
     if UPDATE_IS_TRUSTED and fused(states) and centers.dtype == torch.float32 and len(states):
         return fused_update(centers, counts, states, good, rules, fused_chunk(chunk))
