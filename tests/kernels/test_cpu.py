@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.worlds import World, ambiguous, near_zero, worlds
 from voronaut import clusters as ref
-from voronaut.kernels import cpu, cpu_online
+from voronaut.kernels import cpu, cpu_online, screen
 from voronaut.kernels.rules import LOG, SQRT, Rules
 
 FLOOR = 0.01
@@ -114,12 +114,55 @@ def test_bounds_never_change_an_assignment(offset: float, count: int) -> None:
     assert (chosen == squared.argmin(axis=1)).mean() > 0.99
 
 
+def uneven(count: int, dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    """70 centers and states that differ in five of 23 dimensions and hardly in the others."""
+    rng = np.random.default_rng(count)
+    spread = np.where(np.arange(23) % 5 == 0, 3.0, 0.01)
+    return tuple((rng.normal(size=(n, 23)) * spread).astype(dtype) for n in (70, count))  # type: ignore[return-value]
+
+
+def test_dimensions_that_tell_clusters_apart() -> None:
+    """Few where few vary, all where all vary alike, and all where there is too little to do for a trial."""
+    centers, states = uneven(screen.WORTH, np.float32)
+    clusters = cpu.prepare(centers, np.ones(70, np.int64), 1e-3).clusters
+    few = screen.choose(clusters.rows, clusters.centers, clusters.weight, states)
+    assert len(few) < 12
+    assert {0, 5, 10, 15, 20} <= set(few.tolist())
+    assert len(screen.choose(clusters.rows, clusters.centers, clusters.weight, states[1:])) == 23
+    even = np.random.default_rng(0).normal(size=(70 + screen.WORTH, 23)).astype("f")
+    clusters = cpu.prepare(even[:70], np.ones(70, np.int64), 1e-3).clusters
+    assert len(screen.choose(clusters.rows, clusters.centers, clusters.weight, even[70:])) == 23
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_two_states_at_a_time_are_the_sequence(dtype: type) -> None:
+@pytest.mark.parametrize("surprise", [0.0, 50.0])
+def test_fewer_dimensions_change_nothing(dtype: type, surprise: float) -> None:
+    """Screened or not, winners, rewards and the sequence are the same, also where a quiet dimension turns loud."""
+    centers, states = uneven(2 * screen.WORTH, dtype)
+    states[3::7, 2] += dtype(surprise)
+    states[4::9] = states[4]
+    counts, now, order = np.random.default_rng(0).integers(1, 900, 70), Rules(0.2, 1e-3), np.arange(len(states))
+    prepared = cpu.prepare(centers, counts, now.balance)
+    assert len(cpu.seen_by(prepared, states).dims) < 23
+    parts = np.array_split(order, 5)  # too short for a trial
+    assert cpu.assign(prepared, states).tolist() == [i for part in parts for i in cpu.assign(prepared, states[part])]
+    paid = np.concatenate([cpu.rewards(prepared, states[part], now) for part in parts])
+    np.testing.assert_allclose(cpu.rewards(prepared, states, now), paid, rtol=1e-6, atol=1e-6)
+    after = (centers, counts)
+    for part in parts:
+        after = cpu.update(*after, states, part, now)
+    whole = cpu.update(centers, counts, states, order, now)
+    assert whole[1].tolist() == after[1].tolist()
+    np.testing.assert_array_equal(whole[0], after[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dim", [2, 11])
+def test_two_states_at_a_time_are_the_sequence(dtype: type, dim: int) -> None:
     """The second of two states may fall to the cluster that the first has just moved, or lose it to another."""
     rng = np.random.default_rng(1)
-    centers, counts = rng.normal(size=(5, 2)).astype(dtype), np.ones(5, np.int64)
-    states = rng.normal(size=(401, 2)).astype(dtype)
+    centers, counts = rng.normal(size=(5, dim)).astype(dtype), np.ones(5, np.int64)
+    states = rng.normal(size=(401, dim)).astype(dtype)
     both = cpu.update(centers, counts, states, np.arange(401), Rules(0.4, 1e-2))
     single = (centers, counts)
     for r in range(401):

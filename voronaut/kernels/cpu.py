@@ -16,19 +16,21 @@ from voronaut.kernels.geometry import LISTED, Geometry, geometry
 from voronaut.kernels.loops import Floats, Ints, Scratch, concave, highest, lowest, scratch
 from voronaut.kernels.nearest import (
     Layout,
-    Pair,
-    bounds_pair,
+    Room,
+    bits_of,
+    bounds,
     layout,
-    lowest_pair,
-    norm,
+    least_bits,
+    measure,
     norms_of,
-    pair,
+    product_again,
     products,
-    settle,
+    room_for,
     slack,
     square,
 )
 from voronaut.kernels.rules import Rules
+from voronaut.kernels.screen import Screen, choose, columns, screen
 
 Counts = NDArray[np.int64]
 # With more followers than this, a vector loop over all clusters is cheaper than a distance for each of them.
@@ -36,70 +38,63 @@ MANY = 64
 
 
 @reordered
-def assign_rows(states: Floats, clusters: Layout, room: Pair, chosen: Ints) -> None:
-    """The cluster of each state. OUT: chosen (n,), room."""
-    centers, rows, norms, weight = clusters
-    product, value, bits, next_product, ahead, ahead_bits, order = room
-    lengths, last = norms_of(states), states.shape[0] - 1
-    for r in range(0, last + 1, 2):
-        s = min(r + 1, last)
-        products(states, r, s, centers, norms, product, next_product)
-        bounds_pair(product, next_product, lengths[r], lengths[s], weight, value, ahead)
-        i, alone, j, next_alone = lowest_pair(bits, ahead_bits, order)
-        chosen[r], _ = settle(states, r, rows, weight, value, i, alone)
-        chosen[s], _ = settle(states, s, rows, weight, ahead, j, next_alone)
+def assign_rows(states: Floats, narrow: Floats, seen: Screen, clusters: Layout, room: Room, chosen: Ints) -> None:
+    """The cluster of each state; `narrow` holds the dimensions that are screened. OUT: chosen (n,), room."""
+    (_, centers, norms, only), (_, rows, weight), (part, product, value, bits, order) = seen, clusters, room
+    lengths, last, more = norms_of(narrow), states.shape[0] - 1, 1 + slack(rows)
+    before = part if centers.shape[0] > 8 else only
+    for r in range(last + 1):
+        if r % before.shape[0] == 0 and before.shape[0] > 1:
+            products(narrow, r, min(r + 1, last), centers, norms, part)
+        i = bounds(narrow, r, lengths[r], centers, before, weight, order, product, value)
+        squared = square(states, r, rows, i)
+        limit, value[i] = value.dtype.type(more * (np.sqrt(squared) + weight[i])), np.inf
+        if least_bits(bits) <= bits_of(limit):
+            i, squared = measure(states, r, rows, weight, i, squared, limit, value)
+        chosen[r] = i
 
 
 @inlined
 def absorb(
-    x: Floats, r: int, i: int, base: int, rules: Rules,
-    centers: Floats, rows: Floats, norms: Floats, weight: Floats, counts: Ints,
+    x: Floats, r: int, i: int, base: int, rules: Rules, dims: Ints,
+    center: Floats, centers: Floats, norms: Floats, rows: Floats, weight: Floats, counts: Ints,
 ) -> None:  # fmt: skip
-    """μ_i ← α s + (1 − α) μ_i, n_i ← n_i + 1 (Eqs. 5 and 6). OUT: centers, rows, norms, weight, counts."""
-    alpha = rules.step_size
+    """μ_i ← α s + (1 − α) μ_i, n_i ← n_i + 1 (Eqs. 5 and 6). OUT: center and all after it.
+
+    `center` (M,) becomes μ_i in the dimensions that are screened.
+    """
+    alpha, total = rules.step_size, norms.dtype.type(0)
     for p in range(rows.shape[1]):
         rows[i, p] = alpha * x[r, p] + (1 - alpha) * rows[i, p]
-        centers[p, i] = rows[i, p]
+    for p in range(dims.shape[0]):
+        center[p] = rows[i, dims[p]]
+        centers[p, i] = center[p]
+    for p in range(center.shape[0]):
+        total += center[p] * center[p]
     counts[i] += 1
-    norms[i] = norm(rows, i)
+    norms[i] = (1 - slack(rows)) * total
     weight[i] = rules.balance * (counts[i] - base)
 
 
-@inlined
-def nearer(x: Floats, r: int, rows: Floats, weight: Floats, i: int, squared: float, moved: int) -> int:
-    """Cluster i, or the one that moved after i was found if that is nearer now, the lower index on a tie."""
-    best = np.sqrt(squared) + weight[i]
-    value = np.sqrt(square(x, r, rows, moved)) + weight[moved]
-    return moved if value < best or (value == best and moved < i) else i
-
-
 @reordered
-def update_rows(states: Floats, rules: Rules, room: Pair, clusters: Layout, counts: Ints) -> None:
-    """Assign, move and count, state by state. OUT: clusters, counts, room.
-
-    The second of two states is assigned along with the first, and set right after the first has moved a cluster.
-    """
-    centers, rows, norms, weight = clusters
-    product, value, bits, next_product, ahead, ahead_bits, order = room
-    lengths, base, last = norms_of(states), counts.min(), states.shape[0] - 1
-    for r in range(0, last + 1, 2):
-        s = min(r + 1, last)
-        products(states, r, s, centers, norms, product, next_product)
-        bounds_pair(product, next_product, lengths[r], lengths[s], weight, value, ahead)
-        i, alone, j, next_alone = lowest_pair(bits, ahead_bits, order)
-        i, _ = settle(states, r, rows, weight, value, i, alone)
-        j, squared = settle(states, s, rows, weight, ahead, j, next_alone)
-        absorb(states, r, i, base, rules, centers, rows, norms, weight, counts)
-        if r == last:
-            return
-        if j == i:  # it moved: anyone could be nearest now
-            products(states, s, s, centers, norms, product, next_product)
-            bounds_pair(product, next_product, lengths[s], lengths[s], weight, value, ahead)
-            j, alone, _, _ = lowest_pair(bits, ahead_bits, order)
-            j, _ = settle(states, s, rows, weight, value, j, alone)
-        else:
-            j = nearer(states, s, rows, weight, j, squared, i)
-        absorb(states, s, j, base, rules, centers, rows, norms, weight, counts)
+def update_rows(
+    states: Floats, narrow: Floats, rules: Rules, room: Room, seen: Screen, rows: Floats, weight: Floats, counts: Ints
+) -> None:
+    """Assign, move and count, state by state. OUT: seen, rows, weight, counts, room."""
+    (dims, centers, norms, only), (part, product, value, bits, order) = seen, room
+    lengths, base, last, more = norms_of(narrow), counts.min(), states.shape[0] - 1, 1 + slack(rows)
+    before, i, center = part if centers.shape[0] > 8 else only, 0, np.zeros_like(narrow[0])
+    for r in range(last + 1):
+        if r % before.shape[0]:
+            product_again(narrow, r, i, center, norms, part)
+        elif before.shape[0] > 1:
+            products(narrow, r, min(r + 1, last), centers, norms, part)
+        i = bounds(narrow, r, lengths[r], centers, before, weight, order, product, value)
+        squared = square(states, r, rows, i)
+        limit, value[i] = value.dtype.type(more * (np.sqrt(squared) + weight[i])), np.inf
+        if least_bits(bits) <= bits_of(limit):
+            i, squared = measure(states, r, rows, weight, i, squared, limit, value)
+        absorb(states, r, i, base, rules, dims, center, centers, norms, rows, weight, counts)
 
 
 @inlined
@@ -127,7 +122,7 @@ def own_value(
 
 @inlined
 def screen_all(
-    i: int, squared: float, lift: float, alpha: float, after: float, product: Floats, between: Floats, weight: Floats,
+    i: int, squared: float, alpha: float, after: float, product: Floats, between: Floats, weight: Floats,
     reach: Floats, value: Floats, excess: Floats,
 ) -> None:  # fmt: skip
     """Lower bounds of ‖μ̃ − μ_j‖ + κ n_j for all j, and by how much j's reach exceeds ‖μ̃ − μ_j‖ at most (Stewart).
@@ -136,9 +131,9 @@ def screen_all(
     """
     of = weight.dtype.type  # numbers of the arrays' own precision: a float64 here would quarter float32's speed
     a, b, less, zero = of(alpha), of(1 - alpha), of(1 - 2e-6 if weight.itemsize == 4 else 1 - 4e-15), of(0)
-    more, cut, lifted = of(lift), of(alpha * (1 - alpha) * squared), of(after)
+    cut, lifted = of(alpha * (1 - alpha) * squared), of(after)
     for j in range(weight.shape[0]):
-        bound = a * max(product[j] + more, zero) + b * between[i, j]
+        bound = a * max(product[j], zero) + b * between[i, j]
         moved = np.sqrt(max(bound * less - cut, zero))
         value[j] = moved + weight[j]
         excess[j] = reach[j] - lifted - moved
@@ -193,31 +188,29 @@ def screened_change(
 
 @reordered
 def reward_rows(
-    states: Floats, clusters: Layout, shape: Geometry, rules: Rules, two: Pair, room: Scratch, out: Floats
-) -> None:
+    states: Floats, narrow: Floats, seen: Screen, clusters: Layout, shape: Geometry, rules: Rules,
+    two: Room, room: Scratch, out: Floats,
+) -> None:  # fmt: skip
     """Σ f(gaps after) − Σ f(gaps before) for each state against frozen clusters (Eq. 2). OUT: out (n,), two, room.
 
     What matters to the winner is in its short lists; where they do not reach, all clusters are screened; and where many
     stand at one point or follow one cluster, `full_reward` is called.
     """
-    centers, rows, norms, weight = clusters
-    product, value, bits, next_product, ahead, ahead_bits, order = two
+    (_, screened, norms, only), (centers, rows, weight), (part, product, value, bits, order) = seen, clusters, two
     between, gap, second, _, followers, starts, near, near_value, intruded, intruded_value, shared = shape
     bound, bound_bits, excess, excess_bits = room.value, room.value_bits, room.excess, room.excess_bits
-    lengths, last, alpha, more = norms_of(states), states.shape[0] - 1, rules.step_size, 1 + slack(rows)
+    lengths, last, alpha, more = norms_of(narrow), states.shape[0] - 1, rules.step_size, 1 + slack(rows)
     reach, worth, shift = np.empty_like(weight), np.empty(weight.shape[0]), np.empty_like(rows[0])
     worths(shape, weight, rules, reach, worth)
-    i, squared, next_i, next_squared = 0, 0.0, 0, 0.0
+    before = part if screened.shape[0] > 8 else only
     for r in range(last + 1):
-        if r % 2 == 0:
-            s = min(r + 1, last)
-            products(states, r, s, centers, norms, product, next_product)
-            bounds_pair(product, next_product, lengths[r], lengths[s], weight, value, ahead)
-            i, alone, next_i, next_alone = lowest_pair(bits, ahead_bits, order)
-            i, squared = settle(states, r, rows, weight, value, i, alone)
-            next_i, next_squared = settle(states, s, rows, weight, ahead, next_i, next_alone)
-        else:
-            i, squared = next_i, next_squared
+        if r % before.shape[0] == 0 and before.shape[0] > 1:
+            products(narrow, r, min(r + 1, last), screened, norms, part)
+        i = bounds(narrow, r, lengths[r], screened, before, weight, order, product, value)
+        squared = square(states, r, rows, i)
+        limit, value[i] = value.dtype.type(more * (np.sqrt(squared) + weight[i])), np.inf
+        if least_bits(bits) <= bits_of(limit):
+            i, squared = measure(states, r, rows, weight, i, squared, limit, value)
         if shared[i] or starts[i + 1] - starts[i] > MANY:
             out[r] = full_reward(states[r], i, centers, weight, shape, rules, reach, worth, room)
             continue
@@ -229,11 +222,10 @@ def reward_rows(
         if reached and intruded_value[i, LISTED] >= way:
             total += listed_change(i, way, after, shift, rows, weight, gap, intruded, intruded_value, worth, rules)
         else:
-            of_both = product if r % 2 == 0 else next_product
-            screen_all(i, squared, lengths[r], alpha, after, of_both, between, weight, reach, bound, excess)
+            screen_all(i, squared, alpha, after, product, between, weight, reach, bound, excess)
             for t in range(starts[i], starts[i + 1]):
                 excess[followers[t]] = -1  # they were counted above
-            j = lowest(bound_bits, order)
+            j = lowest(bound_bits, room.order)
             best = min(best, moved_distance(shift, rows, i, j) + weight[j])
             some = highest(excess_bits) > 0
             best, more_change = screened_change(
@@ -248,6 +240,7 @@ class Prepared(NamedTuple):
 
     clusters: Layout
     shape: Geometry
+    seen: Screen  # in all dimensions
 
     @property
     def gaps(self) -> Floats:
@@ -258,23 +251,25 @@ class Prepared(NamedTuple):
 def prepare(centers: Floats, counts: Ints, balance: float) -> Prepared:
     """Clusters (k, d) made ready for any number of states; to be made anew after they changed."""
     clusters = layout(centers, counts, balance)
-    return Prepared(clusters, geometry(clusters, balance))
+    seen = screen(clusters.rows, clusters.centers, np.arange(centers.shape[1]))
+    return Prepared(clusters, geometry(clusters, balance), seen)
 
 
 def assign(prepared: Prepared, states: Floats) -> Ints:
     """argmin_i ‖s − μ_i‖ + κ n_i for each state (Eq. 4)."""
-    chosen = np.empty(len(states), np.int64)
-    assign_rows(states, prepared.clusters, pair(*room_of(prepared)), chosen)
+    chosen, seen = np.empty(len(states), np.int64), seen_by(prepared, states)
+    assign_rows(states, columns(states, seen.dims), seen, prepared.clusters, room_for(*room_of(prepared)), chosen)
     return chosen
 
 
 def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) -> Floats:
     """What each state would earn against the clusters as they are (Eq. 2), the same for any number of threads."""
-    out = np.empty(len(states), prepared.clusters.rows.dtype)
+    out, seen = np.empty(len(states), prepared.clusters.rows.dtype), seen_by(prepared, states)
 
-    def work(rows: slice) -> None:
-        room = room_of(prepared)
-        reward_rows(states[rows], *prepared, rules, pair(*room), scratch(*room), out[rows])
+    def work(part: slice) -> None:
+        room, own = room_of(prepared), states[part]
+        narrow, (clusters, shape, _) = columns(own, seen.dims), prepared
+        reward_rows(own, narrow, seen, clusters, shape, rules, room_for(*room), scratch(*room), out[part])
 
     if threads == 1:
         work(slice(None))
@@ -285,6 +280,13 @@ def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) 
     return out
 
 
+def seen_by(prepared: Prepared, states: Floats) -> Screen:
+    """The clusters in the dimensions that tell them apart for these states."""
+    centers, rows, weight = prepared.clusters
+    dims = choose(rows, centers, weight, states)
+    return prepared.seen if len(dims) == rows.shape[1] else screen(rows, centers, dims)
+
+
 def room_of(prepared: Prepared) -> tuple[int, np.dtype[np.floating[Any]]]:
     """Width and kind of a thread's room."""
     return prepared.clusters.weight.shape[0], prepared.clusters.weight.dtype
@@ -292,7 +294,10 @@ def room_of(prepared: Prepared) -> tuple[int, np.dtype[np.floating[Any]]]:
 
 def update(centers: Floats, counts: Counts, states: Floats, order: Ints, rules: Rules) -> tuple[Floats, Counts]:
     """One pass of online k-means over the states in the given order (Eqs. 4 to 6): the centers and counts after it."""
-    clusters, counts = layout(centers, counts, rules.balance), counts.copy()
+    (laid, rows, weight), counts = layout(centers, counts, rules.balance), counts.copy()
     # Laid out in their order first: fetching rows one by one from all over memory would double the time.
-    update_rows(states.take(order, axis=0), rules, pair(len(clusters.weight), clusters.weight.dtype), clusters, counts)
-    return clusters.rows, counts
+    ordered = states.take(order, axis=0)
+    seen = screen(rows, laid, choose(rows, laid, weight, ordered))
+    room = room_for(len(weight), weight.dtype)
+    update_rows(ordered, columns(ordered, seen.dims), rules, room, seen, rows, weight, counts)
+    return rows, counts

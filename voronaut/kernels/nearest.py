@@ -1,40 +1,40 @@
 """argmin_j ‖s − μ_j‖ + κ n_j (Eq. 4), from lower bounds that cost less than distances, for two states at a time.
 
 ‖s − μ‖² = ‖s‖² − 2 s·μ + ‖μ‖² needs one operation per number where the sum of squared differences needs two, but is
-off by up to (d + 8) ε (‖s‖² + ‖μ‖²). Less that much it is a lower bound. The clusters whose bound stays below the exact
-value of the best one, mostly that one alone, are then measured from differences: the result does not depend on bounds.
+off by up to (d + 8) ε (‖s‖² + ‖μ‖²). Less that much it is a lower bound, over all dimensions or over some (`screen`).
+The cluster of the least bound is measured from differences, and after it those whose bound stays below its exact value,
+mostly none: the result does not depend on bounds.
 
 Hot loops take plain arrays and row numbers: a view or a field of a tuple inside them would count references, which
-costs a third of an assignment (measured).
+costs a third of an assignment (measured). So does a function around the four lines that follow `bounds` everywhere.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
 from voronaut.kernels.compiled import compiled, inlined, reordered
 from voronaut.kernels.loops import Floats, Ints, aligned, padded, set_weights
 
 
 class Layout(NamedTuple):
-    """Clusters laid out twice: transposed and padded for the bounds, as rows for the distances."""
+    """Clusters laid out twice: transposed and padded for vector loops over clusters, as rows for single distances."""
 
     centers: Floats  # (d, width)
     rows: Floats  # (k, d)
-    norms: Floats  # (width,) (1 − c) ‖μ_j‖²
     weight: Floats  # (width,) κ (n_j − min n), +inf in the padding
 
 
-class Pair(NamedTuple):
-    """Room for two states at a time, `width` numbers each; `*bits` are the same bytes read as integers."""
+class Room(NamedTuple):
+    """Room for one thread's work, `width` numbers each."""
 
+    part: Floats  # (2, width) products of two states over all but the last eight dimensions
     product: Floats
     value: Floats
-    bits: Ints
-    next_product: Floats
-    next_value: Floats
-    next_bits: Ints
-    order: Ints  # 0, 1, 2, ...
+    bits: Ints  # the bytes of `value` read as integers
+    order: Ints  # 0, 1, 2, ..., up to a power of two
 
 
 def lay_out(rows: Floats) -> Floats:
@@ -45,22 +45,20 @@ def lay_out(rows: Floats) -> Floats:
 
 
 def layout(centers: Floats, counts: Ints, balance: float) -> Layout:
-    """Clusters (k, d) made ready for `bounds_pair`. Copies."""
+    """Clusters (k, d) made ready for loops over them. Copies."""
     laid = lay_out(centers)
-    norms, weight = (aligned((laid.shape[1],), laid.dtype) for _ in range(2))
+    weight = aligned((laid.shape[1],), laid.dtype)
     set_weights(counts, balance, counts.min(), weight)
-    rows = np.array(centers, order="C")
-    norms[: len(rows)], norms[len(rows) :] = norms_of(rows), 0
-    return Layout(laid, rows, norms, weight)
+    return Layout(laid, np.array(centers, order="C"), weight)
 
 
-def pair(width: int, dtype: np.dtype[Any]) -> Pair:
-    """Fresh room for one thread."""
-    product, value, next_product, next_value = (aligned((width,), dtype) for _ in range(4))
+def room_for(width: int, dtype: np.dtype[Any]) -> Room:
+    """Fresh room."""
+    part, product, value = (aligned(shape, dtype) for shape in ((2, width), (width,), (width,)))
     bits = np.dtype(f"i{dtype.itemsize}")
-    order = aligned((width,), bits)
-    order[:] = np.arange(width)
-    return Pair(product, value, value.view(bits), next_product, next_value, next_value.view(bits), order)
+    order = aligned((1 << (width - 1).bit_length(),), bits)
+    order[:] = np.arange(len(order))
+    return Room(part, product, value, value.view(bits), order)
 
 
 @inlined
@@ -97,87 +95,92 @@ def square(a: Floats, r: int, b: Floats, i: int) -> float:
     return total  # type: ignore[return-value]
 
 
-@compiled
-def start(x: Floats, r: int, s: int, centers: Floats, norms: Floats, out: Floats, ahead: Floats) -> None:
-    """(1 − c)‖μ_j‖² − 2 x·μ_j over the first d mod 4 dimensions. OUT: out, ahead (width,)."""
-    left, two = centers.shape[0] % 4, norms.dtype.type(-2)
-    if left == 0:
-        for j in range(norms.shape[0]):
-            out[j], ahead[j] = norms[j], norms[j]
-    elif left == 1:
-        a, d = two * x[r, 0], two * x[s, 0]
-        for j in range(norms.shape[0]):
-            out[j] = norms[j] + a * centers[0, j]
-            ahead[j] = norms[j] + d * centers[0, j]
-    elif left == 2:
-        a, b, d, e = two * x[r, 0], two * x[r, 1], two * x[s, 0], two * x[s, 1]
-        for j in range(norms.shape[0]):
-            out[j] = norms[j] + a * centers[0, j] + b * centers[1, j]
-            ahead[j] = norms[j] + d * centers[0, j] + e * centers[1, j]
-    else:
-        a, b, c = two * x[r, 0], two * x[r, 1], two * x[r, 2]
-        d, e, f = two * x[s, 0], two * x[s, 1], two * x[s, 2]
-        for j in range(norms.shape[0]):
-            out[j] = norms[j] + a * centers[0, j] + b * centers[1, j] + c * centers[2, j]
-            ahead[j] = norms[j] + d * centers[0, j] + e * centers[1, j] + f * centers[2, j]
+@intrinsic  # type: ignore[untyped-decorator]
+def bits_of(_context: Any, number: Any) -> Any:
+    """The bytes of a float read as an integer."""
+    kind = types.int32 if number == types.float32 else types.int64
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(kind))
+
+    return kind(number), generate
 
 
 @compiled
-def products(x: Floats, r: int, s: int, centers: Floats, norms: Floats, out: Floats, ahead: Floats) -> None:
-    """(1 − c)‖μ_j‖² − 2 x·μ_j for two states at once: each center is loaded once for both. OUT: out, ahead (width,)."""
+def products(x: Floats, r: int, s: int, centers: Floats, norms: Floats, out: Floats) -> None:
+    """(1 − c)‖μ_j‖² − 2 x·μ_j over all but the last eight dimensions, for two states: each center is loaded once.
+
+    OUT: out (2, width).
+    """
     two = norms.dtype.type(-2)
-    start(x, r, s, centers, norms, out, ahead)
-    for p in range(centers.shape[0] % 4, centers.shape[0], 4):
+    a, b, c, d = two * x[r, 0], two * x[r, 1], two * x[r, 2], two * x[r, 3]
+    e, f, g, h = two * x[s, 0], two * x[s, 1], two * x[s, 2], two * x[s, 3]
+    for j in range(norms.shape[0]):
+        t, u, v, w = centers[0, j], centers[1, j], centers[2, j], centers[3, j]
+        out[0, j] = norms[j] + a * t + b * u + c * v + d * w
+        out[1, j] = norms[j] + e * t + f * u + g * v + h * w
+    for p in range(4, centers.shape[0] - 8, 4):
         a, b, c, d = two * x[r, p], two * x[r, p + 1], two * x[r, p + 2], two * x[r, p + 3]
         e, f, g, h = two * x[s, p], two * x[s, p + 1], two * x[s, p + 2], two * x[s, p + 3]
         for j in range(norms.shape[0]):
             t, u, v, w = centers[p, j], centers[p + 1, j], centers[p + 2, j], centers[p + 3, j]
-            out[j] = out[j] + a * t + b * u + c * v + d * w
-            ahead[j] = ahead[j] + e * t + f * u + g * v + h * w
+            out[0, j] = out[0, j] + a * t + b * u + c * v + d * w
+            out[1, j] = out[1, j] + e * t + f * u + g * v + h * w
+
+
+@reordered
+def product_again(x: Floats, r: int, i: int, center: Floats, norms: Floats, out: Floats) -> None:
+    """What `products` gives for the second of two states and cluster i, which has moved to `center`. OUT: out[1, i]."""
+    total = center.dtype.type(0)
+    for p in range(x.shape[1] - 8):
+        total += x[r, p] * center[p]
+    out[1, i] = norms[i] - 2 * total
 
 
 @compiled
-def bounds_pair(
-    product: Floats, next_product: Floats, lift: float, next_lift: float, weight: Floats, out: Floats, ahead: Floats
-) -> None:
-    """√((1 − c)‖s‖² + product_j) + κ n_j ≤ ‖s − μ_j‖ + κ n_j, for two states. OUT: out, ahead (width,)."""
-    of = weight.dtype.type
-    zero, more, next_more = of(0), of(lift), of(next_lift)
-    for j in range(weight.shape[0]):
-        out[j] = np.sqrt(max(product[j] + more, zero)) + weight[j]
-        ahead[j] = np.sqrt(max(next_product[j] + next_more, zero)) + weight[j]
+def bounds(
+    x: Floats, r: int, lift: float, centers: Floats, before: Floats, weight: Floats, order: Ints,
+    product: Floats, value: Floats,
+) -> int:  # fmt: skip
+    """√((1 − c)‖s‖² + product_j) + κ n_j ≤ ‖s − μ_j‖ + κ n_j with the last eight dimensions; about where it is least.
 
-
-@compiled
-def lowest_pair(bits: Ints, ahead: Ints, order: Ints) -> tuple[int, bool, int, bool]:
-    """Where the smallest of non-negative floats given as bits stands, to 2⁻¹¹, and if no other comes within 2⁻¹² of it.
-
-    No arithmetic on the elements: it would widen them to 64 bits and halve the lanes.
+    The last bits of each bound give way to its place, so that one minimum finds both; the root hides behind the
+    products. OUT: product, value (width,), the first with (1 − c)‖s‖² added.
     """
-    least, next_least = bits[0], ahead[0]
+    of, whole = weight.dtype.type, order.dtype.type
+    two, zero, more, p, row = of(-2), of(0), of(lift), centers.shape[0] - 8, r % before.shape[0]
+    a, b, c, d = two * x[r, p], two * x[r, p + 1], two * x[r, p + 2], two * x[r, p + 3]
+    e, f, g, h = two * x[r, p + 4], two * x[r, p + 5], two * x[r, p + 6], two * x[r, p + 7]
+    places = order.shape[0]
+    least = whole(0x7FFFFFFF if weight.itemsize == 4 else 0x7FFFFFFFFFFFFFFF)
+    for j in range(weight.shape[0]):
+        half = (
+            before[row, j] + a * centers[p, j] + b * centers[p + 1, j] + c * centers[p + 2, j] + d * centers[p + 3, j]
+        )
+        rest = e * centers[p + 4, j] + f * centers[p + 5, j] + g * centers[p + 6, j] + h * centers[p + 7, j] + more
+        product[j] = half + rest
+        bound = np.sqrt(max(half + rest, zero)) + weight[j]
+        value[j] = bound
+        key = whole((bits_of(bound) & whole(-places)) | order[j])
+        least = key if key < least else least
+    return least & (places - 1)  # type: ignore[no-any-return]
+
+
+@compiled
+def least_bits(bits: Ints) -> Any:
+    """The smallest of non-negative floats given as bits, as bits."""
+    least = bits[0]
     for j in range(bits.shape[0]):
         least = bits[j] if bits[j] < least else least
-        next_least = ahead[j] if ahead[j] < next_least else next_least
-    window = 1 << (12 if bits.itemsize == 4 else 41)
-    near, next_near = bits.dtype.type(least + window), bits.dtype.type(next_least + window)
-    low, high = order[0], order[order.shape[0] - 1]
-    first, last, next_first, next_last = high, low, high, low
-    for j in range(bits.shape[0]):
-        place, end = (order[j], order[j]) if bits[j] <= near else (high, low)
-        first, last = place if place < first else first, end if end > last else last
-        place, end = (order[j], order[j]) if ahead[j] <= next_near else (high, low)
-        next_first, next_last = place if place < next_first else next_first, end if end > next_last else next_last
-    return first, first == last, next_first, next_first == next_last
+    return least
 
 
-@inlined
-def settle(x: Floats, r: int, rows: Floats, weight: Floats, value: Floats, i: int, alone: bool) -> tuple[int, float]:
-    """argmin_j ‖s − μ_j‖ + κ n_j, the lowest index on a tie, and ‖s − μ_i‖², from all bounds and `lowest_pair`."""
-    squared = square(x, r, rows, i)
+@reordered
+def measure(
+    x: Floats, r: int, rows: Floats, weight: Floats, i: int, squared: float, limit: Any, value: Floats
+) -> tuple[int, float]:
+    """Cluster i, or another whose bound is within the limit and that is nearer (the lower index on a tie); ‖s − μ‖²."""
     best = np.sqrt(squared) + weight[i]
-    limit = best * (1 + slack(rows))
-    if alone and limit <= value[i] * (1 + 2**-12):
-        return i, squared
     for j in range(rows.shape[0]):
         if value[j] <= limit:
             rival = square(x, r, rows, j)
