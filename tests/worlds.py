@@ -34,17 +34,12 @@ def worlds(draw: Any, max_states: int = 40) -> World:
     return World(ref.Clusters(centers, counts), states, step_size, balance)
 
 
-def margin(clusters: ref.Clusters, state: NDArray[np.float64], balance: float) -> float:
-    """By how much the assignment of a state is decided: 0 on an exact tie."""
-    distances = np.sqrt(((clusters.centers - state) ** 2).sum(axis=1)) + ref.weights(clusters, balance)
-    first, second = np.sort(distances)[:2]
-    return float(second - first)
-
-
 def ambiguous(world: World, clusters: ref.Clusters, state: NDArray[np.float64]) -> bool:
     """Decided by rounding alone. (An exact tie of equal centers is not: it must fall to the lowest index.)"""
-    scale = 1 + np.abs(state).max() + np.abs(clusters.centers).max() + ref.weights(clusters, world.balance).max()
-    return 0 < margin(clusters, state, world.balance) < 1e-12 * scale
+    weights = ref.weights(clusters, world.balance)
+    scale = 1 + np.abs(state).max() + np.abs(clusters.centers).max() + weights.max()
+    values = np.sqrt(((clusters.centers - state) ** 2).sum(axis=1)) + weights
+    return bool(((values > values.min()) & (values < values.min() + 1e-12 * scale)).any())
 
 
 def near_zero(world: World, clusters: ref.Clusters, state: NDArray[np.float64]) -> bool:

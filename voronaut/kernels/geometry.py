@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from voronaut.kernels.compiled import compiled
-from voronaut.kernels.loops import Floats, Ints, Scratch, lowest, scratch, survey_row
+from voronaut.kernels.loops import Floats, Ints, Scratch, scratch, survey_row
 from voronaut.kernels.nearest import Layout, slack
 
 LISTED = 8
@@ -28,21 +28,31 @@ class Geometry(NamedTuple):
     followers: Ints  # (k,) clusters ordered by their nearest one ...
     starts: Ints  # (k + 1,) ... those that follow i stand at followers[starts[i]:starts[i + 1]]
     near: Ints  # (k, LISTED) clusters with the least D_ij + κ n_j, without those that another one hides
-    near_value: Floats  # (k, LISTED + 1) that much, the last one of the first cluster that is not listed
+    near_value: Floats  # (k, LISTED + 1) no more than that from there on, the last one for all that are not listed
     intruded: Ints  # (k, LISTED) clusters with the least h_ij, followers apart
-    intruded_value: Floats  # (k, LISTED + 1) that much, less what rounding may have added
+    intruded_value: Floats  # (k, LISTED + 1) no more than that from there on, less what rounding may have added
     shared: Ints  # (k,) 1 if others stand exactly where this one does
 
 
 @compiled
-def shortlist(room: Scratch, places: Ints, values: Floats) -> None:
-    """The LISTED least of room.value, in order, and the value after them. OUT: places, values, room.value."""
+def shortlist(value: Floats, bits: Ints, order: Ints, places: Ints, values: Ints) -> None:
+    """The LISTED least of non-negative numbers and a bound of the rest, about in order. OUT: places, values, value.
+
+    The last bits give way to the place, so that one minimum finds both. What stands in `values`, as bits, is the number
+    without them: no more than it or any that comes after it. `bits` are the bytes of `value`.
+    """
+    whole, room = order.dtype.type, 1
+    while room < order.shape[0]:
+        room *= 2
     for t in range(values.shape[0]):
-        j = lowest(room.value_bits, room.order)
-        values[t] = room.value[j]
-        room.value[j] = np.inf
+        least = whole((bits[0] & whole(-room)) | order[0])
+        for j in range(bits.shape[0]):
+            key = whole((bits[j] & whole(-room)) | order[j])
+            least = key if key < least else least
+        place = least & (room - 1)
+        values[t], value[place] = least - place, np.inf
         if t < places.shape[0]:
-            places[t] = j
+            places[t] = place
 
 
 @compiled
@@ -57,14 +67,14 @@ def hidden(row: Floats, weight: Floats, i: int) -> bool:
 @compiled
 def list_near(squared: Floats, weight: Floats, room: Scratch, out: Geometry) -> None:
     """For each cluster the others by D_ij + κ n_j. OUT: out.near, out.near_value, out.shared."""
-    visible, clusters = weight.copy(), squared.shape[0]
+    visible, clusters, values = weight.copy(), squared.shape[0], out.near_value.view(room.order.dtype)
     for i in range(clusters):
         if out.gap[i] <= 0 and hidden(squared[i], weight, i):  # standing on another, which weighs no more
             visible[i] = np.inf
     for i in range(clusters):
         for j in range(weight.shape[0]):
             room.value[j] = np.sqrt(squared[i, j]) + visible[j]
-        shortlist(room, out.near[i], out.near_value[i])
+        shortlist(room.value, room.value_bits, room.order, out.near[i], values[i])
         out.shared[i] = 0
         for j in range(clusters):
             out.shared[i] |= int(squared[i, j] == 0)
@@ -75,7 +85,7 @@ def list_intruded(squared: Floats, weight: Floats, balance: float, give: float, 
     """For each cluster the others by h_ij = D_ij − (gap_j + κ (n_j − n_i − 1)). OUT: out.intruded*."""
     of = weight.dtype.type
     zero, less, infinite = of(0), of(give), of(np.inf)
-    clusters, width = squared.shape
+    (clusters, width), values = squared.shape, out.intruded_value.view(room.order.dtype)
     reach, size = np.empty_like(weight), np.empty_like(weight)
     for j in range(width):
         reach[j], size[j] = -infinite, zero
@@ -92,7 +102,7 @@ def list_intruded(squared: Floats, weight: Floats, balance: float, give: float, 
             room.value[j] = infinite
         for j in range(clusters, width):
             room.value[j] = infinite
-        shortlist(room, out.intruded[i], out.intruded_value[i])
+        shortlist(room.value, room.value_bits, room.order, out.intruded[i], values[i])
 
 
 @compiled
