@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from voronaut import cli
+from voronaut.entropy import command, readers
 from voronaut.entropy.laws import LAWS, Law
 
 FAST = ["--clusters", "20"]
@@ -85,19 +86,65 @@ def test_stdin_tells_as_it_goes(
     assert float(told[-1].split()[2]) == pytest.approx(law.entropy, abs=0.15)
 
 
-def test_rows_of_an_array_are_shuffled(
-    tmp_path: Path, rows: np.ndarray, law: Law, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])
+def test_rows_of_a_file_are_shuffled(
+    suffix: str, tmp_path: Path, rows: np.ndarray, law: Law, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "sorted.npy", rows[np.argsort(rows[:, 0])])
-    out = run(capsys, str(tmp_path / "sorted.npy"), "--json", *FAST)[1]
+    write(tmp_path / f"sorted{suffix}", rows[np.argsort(rows[:, 0])])
+    out = run(capsys, str(tmp_path / f"sorted{suffix}"), "--json", *FAST)[1]
     assert json.loads(out)["entropy"] == pytest.approx(law.entropy, abs=0.1)
+
+
+@pytest.mark.parametrize(("count", "room"), [(1, 10), (40, 10), (3, 10_000), (2, 2)])
+def test_the_pool_keeps_every_row_and_never_more_than_its_room(count: int, room: int) -> None:
+    taken = [0]
+
+    def chunks() -> Iterator[np.ndarray]:
+        for start in range(0, 100 * count, 100):
+            taken[0] += 100
+            yield np.arange(start, start + 100.0)[:, None]
+
+    given = 0
+    seen = []
+    for chunk in readers._pool(chunks(), room):
+        assert taken[0] - given <= room + readers.CHUNK + 100
+        given += len(chunk)
+        seen.append(chunk)
+    assert np.array_equal(np.sort(np.concatenate(seen), axis=0)[:, 0], np.arange(100.0 * count))
+    assert count == 1 or not np.array_equal(np.concatenate(seen)[:, 0], np.arange(100.0 * count))
+
+
+def test_columns_are_chosen_by_name_or_place(
+    tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f'"{i}, day",{a!r},{b!r},7' for i, (a, b) in enumerate(rows.tolist())]
+    (tmp_path / "log.csv").write_text("\n".join(['"time, UTC",a,b,one', *lines]))
+    write(tmp_path / "rows.npy", rows)
+    wanted = json.loads(run(capsys, str(tmp_path / "rows.npy"), "--json", *FAST)[1])["entropy"]
+    for columns in ("a,b", "1,2", "b, a"):
+        code, out, error = run(capsys, str(tmp_path / "log.csv"), "--columns", columns, "--json", *FAST)
+        assert code == 0 and json.loads(out)["entropy"] == pytest.approx(wanted, abs=0.05), error
+    out = run(capsys, str(tmp_path / "log.csv"), "--columns", "b,one", *FAST)[1]
+    assert "dropped        column 3 (one): constant" in out
+    assert "'time' is none of the 4 columns (time, UTC, a, b, one)" in run(
+        capsys, str(tmp_path / "log.csv"), "--columns", "time")[2]  # fmt: skip
+
+
+def test_a_row_that_is_too_long_is_told_also_when_columns_are_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "long.csv").write_text("a,b,c\n1,2,3\n4,5,6,7\n")
+    assert "line 3: 4 columns" in run(capsys, str(tmp_path / "long.csv"), "--columns", "a,b")[2]
 
 
 MISTAKES = {
     "ragged.csv": ("1,2\n3,4\n5\n", "line 3: 1 columns, but the first line has 2"),
     "text.csv": ("a,b\n1,2\n3,x\n", "line 3: column 1 (b) is 'x', which is no number"),
-    "hole.csv": ("a,b\n1,2\n3,\n4,5\n", "column 1 of row 1"),
-    "nan.csv": ("1,2\n3,nan\n", "NaN or infinity"),
+    "hole.csv": ("a,b\n1,2\n\n3,\n4,5\n", "line 4: column 1 (b) is empty or NaN. Remove such rows"),
+    "nan.csv": ("1,2\n3,nan\n", "line 2: column 1 is empty or NaN"),
+    "far.csv": ("1,2\n-inf,3\n", "line 2: column 0 is infinite"),
+    "comma.csv": ("a;b\n1,5;2\n", "'1,5', which is no number. Write decimal points, not commas."),
+    "date.csv": ("day,b\n2026-01-01,2\n", "'2026-01-01', which is no number. Choose columns of numbers: --columns"),
     "few.csv": ("1,2,3\n4,5,6\n", "2 rows are too few for 3 columns"),
     "head.csv": ("a,b\n", "too few"),
     "empty.csv": ("", "is empty"),
@@ -116,9 +163,12 @@ def test_mistakes_are_one_line_and_code_2(name: str, tmp_path: Path, capsys: pyt
 
 
 def test_more_mistakes(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
-    np.savez(tmp_path / "two.npz", x=rows, y=rows)
+    np.savez(tmp_path / "two.npz", x=rows.copy(), y=rows.copy())
     np.save(tmp_path / "cube.npy", np.zeros((2, 2, 2)))
     np.save(tmp_path / "words.npy", np.array(["a"]))
+    np.save(tmp_path / "empty.npy", np.zeros((0, 3)))
+    rows[5, 1] = np.inf
+    np.save(tmp_path / "bad.npy", rows)
     for words, message in (
         (["none.npy"], "no such file"),
         ([""], "is a folder"),
@@ -126,6 +176,11 @@ def test_more_mistakes(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureF
         (["two.npz", "--key", "z"], "has no array 'z'"),
         (["cube.npy"], "reshape it first"),
         (["words.npy"], "numbers are needed"),
+        (["empty.npy"], "is empty: its shape is (0, 3)"),
+        (["bad.npy"], "row 5: column 1 is infinite"),
+        (["cube.npy", "--key", "x"], "--key chooses an array of an .npz file"),
+        (["two.npz", "--key", "x", "--columns", "0,2"], "'2' is none of the 2 columns"),
+        (["two.npz", "--key", "x", "--columns", "0,0"], "'0' is there already"),
         (["two.npz", "--key", "x", "--method", "guess"], "method must be one of"),
     ):
         code, _, error = run(capsys, str(tmp_path / words[0]), *words[1:])
@@ -150,3 +205,8 @@ def test_ctrl_c_ends_a_stream_with_its_report(
     monkeypatch.setattr("sys.stdin", lines())
     code, out, _ = run(capsys, "-", *FAST)
     assert code == 0 and "500 of 2 columns" in out
+
+
+def test_readings_are_of_round_numbers_of_rows() -> None:
+    sizes = [len(part) for part in command._cut(iter([np.zeros((4096, 1)), np.zeros((4096, 1))]))]
+    assert np.cumsum(sizes).tolist() == [1000, 2000, 4096, 5000, 8192]

@@ -1,10 +1,13 @@
 """Entropies against the truth, at any scale, whatever is wrong with the columns; memory that does not grow."""
 
+import functools
 import math
 import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from voronaut.entropy.laws import LAWS
 from voronaut.entropy.stream import EntropyStream
@@ -66,6 +69,24 @@ def test_scale_and_offset_only_add_their_logarithm(method: str, scale: float, of
     x = LAWS["lognormal"](3).sample(4000, 0)
     plain, moved = (read(y, clusters=30, method=method)[0] for y in (x, x * scale + offset))
     assert moved - plain == pytest.approx(3 * math.log(scale), abs=1e-3)
+
+
+units = st.tuples(st.floats(-6, 6), st.floats(-1000, 1000))
+SKEWED = LAWS["lognormal"](3).sample(1500, 0)
+
+
+@functools.cache
+def skewed_entropy() -> float:
+    return read(SKEWED, clusters=15)[0]
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(units, min_size=3, max_size=3))
+def test_every_column_may_have_its_own_unit(chosen: list[tuple[float, float]]) -> None:
+    """x ↦ 10^a (x + b), column by column: the entropy grows by Σ a ln 10 and nothing else."""
+    scale, offset = 10.0 ** np.array([a for a, _ in chosen]), np.array([b for _, b in chosen])
+    moved = read((SKEWED + offset) * scale, clusters=15)[0]
+    assert moved - skewed_entropy() == pytest.approx(float(np.log(scale).sum()), abs=1e-3)
 
 
 def test_any_linear_map_only_adds_its_determinant() -> None:

@@ -222,7 +222,7 @@ def test_every_figure_draws_from_what_is_kept_and_from_nothing(tmp_path: Path) -
     drawn = entropy.draw(KEPT, tmp_path)
     assert {path.name for path in drawn} == {
         "orders.png", "points.png", "walks.png", "recomputed.png", "shift.png", "density.png", "accuracy.png",
-        "memory.png",
+        "memory.png", "data.png",
     }  # fmt: skip
     assert all(path.stat().st_size > 10_000 for path in drawn)
     with pytest.MonkeyPatch.context() as patch:

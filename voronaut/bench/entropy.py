@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from voronaut import machine
+from voronaut.bench import entropy_neighbours as neighbours
 from voronaut.bench import measure
 from voronaut.entropy.clustering import start
 from voronaut.entropy.mixture import CHUNK, ROOM
@@ -24,8 +26,7 @@ from voronaut.kernels.mixture import normalise
 CLUSTERS = 300
 DIMS = (2, 8, 17, 64)
 POINTS = 16 * CHUNK  # timed at a time, once the stream is under way
-NEIGHBOUR_DIM = 17
-NEIGHBOUR_SIZES = (10_000, 20_000, 40_000, 80_000)
+NEIGHBOUR_SIZES = neighbours.SIZES
 LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)
 
 
@@ -73,23 +74,11 @@ def cost(dim: int, budget: float = 6.0) -> dict[str, Any]:
     return {"dim": dim, **took, "floor": floor, "stream/floor": took["stream"] / floor, "start": begun}
 
 
-def neighbours(n: int) -> dict[str, Any]:
-    """Seconds of exact kNN (k-d tree, third neighbour) and of the stream for the same n points, start included."""
-    from scipy.spatial import cKDTree
-
-    x = np.random.default_rng(0).normal(size=(n, NEIGHBOUR_DIM))
-
-    def ours() -> None:
-        stream = EntropyStream(CLUSTERS)
-        stream.update(x)
-        stream.read()
-
-    took = {}
-    for name, call in (("kNN", lambda: cKDTree(x).query(x, 4)), ("stream", ours)):
-        before = time.perf_counter()
-        call()
-        took[name] = time.perf_counter() - before
-    return {"points": n, **took, "kNN/stream": took["kNN"] / took["stream"]}
+def whole(points: NDArray[np.float64]) -> float:
+    """The entropy of these points, start included."""
+    stream = EntropyStream(CLUSTERS)
+    stream.update(points)
+    return stream.read().entropy
 
 
 def memory(dim: int = 17) -> list[dict[str, Any]]:
@@ -107,38 +96,50 @@ def memory(dim: int = 17) -> list[dict[str, Any]]:
 
 
 def run(folder: Path) -> str:
-    """Measure, keep tables and a plot in `folder`, and return the tables."""
-    grown = memory(NEIGHBOUR_DIM)
-    costs = [cost(dim) for dim in DIMS]
-    beside = [neighbours(n) for n in NEIGHBOUR_SIZES]
-    text = "\n\n".join(
+    """Measure on one thread, keep tables and a plot in `folder`, and return the tables."""
+    with neighbours.one_thread():
+        grown = memory(neighbours.DIM)
+        costs = [cost(dim) for dim in DIMS]
+        beside = neighbours.sweep(whole, NEIGHBOUR_SIZES)
+    result = {"machine": machine.describe(), "room": ROOM, "cost": costs, "kNN": beside, "memory": grown}
+    text = tables(result)
+    measure.keep(folder, "entropy", result, text)
+    plot(result, folder / "entropy.png")
+    return text
+
+
+def tables(result: dict[str, Any]) -> str:
+    """What was measured, in Markdown."""
+    return "\n\n".join(
         [
             f"# Entropy of a stream: seconds per million points, {CLUSTERS} clusters, float64 rows, one thread",
             "`floor` = `clustering` (one pass over the points) + `EM` (bare matrix products and softmax of both "
             "paths). Aim: stream/floor ≤ 2 at d = 17. `start` is spent once, in seconds.",
-            measure.table(costs),
-            f"## Exact kNN at equal n (d = {NEIGHBOUR_DIM}, seconds, the stream's start included). Aim: 50 x",
-            measure.table(beside),
-            f"## Memory over the length of the stream (d = {NEIGHBOUR_DIM})",
-            measure.table(grown),
+            measure.table(result["cost"]),
+            f"## Exact kNN at equal n (d = {neighbours.DIM}, seconds, one thread, the stream's start included)",
+            "Third neighbour of every point by SciPy's cKDTree and by all pairs (scikit-learn, brute force with matrix "
+            f"products); the stream is held against the faster. Aim: {neighbours.AIM} x. "
+            + neighbours.verdict(result["kNN"]),
+            measure.table(neighbours.shown(result["kNN"])),
+            f"## Memory over the length of the stream (d = {neighbours.DIM})",
+            measure.table(neighbours.shown(result["memory"])),
         ]
     )
-    result = {"machine": machine.describe(), "room": ROOM, "cost": costs, "kNN": beside, "memory": grown}
-    measure.keep(folder, "entropy", result, text)
-    plot(result, folder / "entropy.png")
-    return text
 
 
 def plot(result: dict[str, Any], path: Path) -> None:
     """Time over n beside kNN's, and memory over n."""
     from voronaut.plotting import COLORS, figure
 
+    colors = {"k-d tree": COLORS["rnd"], "all pairs": COLORS["re3"], "stream": COLORS["kme"]}
+    labels = {"k-d tree": "exact kNN, k-d tree", "all pairs": "exact kNN, all pairs", "stream": "KMeansEntropy"}
     with figure(path, 2, (11, 4.2)) as (left, right):
-        sizes = [row["points"] for row in result["kNN"]]
-        left.loglog(sizes, [row["kNN"] for row in result["kNN"]], "o-", color=COLORS["re3"], label="exact kNN")
-        left.loglog(sizes, [row["stream"] for row in result["kNN"]], "o-", color=COLORS["kme"], label="KMeansEntropy")
-        left.set(xlabel="points", ylabel="seconds", title=f"d = {NEIGHBOUR_DIM}, one thread")
+        for name, color in colors.items():
+            rows = [row for row in result["kNN"] if row[name] is not None]
+            left.loglog([r["points"] for r in rows], [r[name] for r in rows], "o-", color=color, label=labels[name])
+        left.set(xlabel="points", ylabel="seconds", title=f"d = {neighbours.DIM}, one thread")
         left.legend()
         grown = result["memory"]
-        right.plot([row["points"] for row in grown], [row["state kB"] for row in grown], "o-", color=COLORS["kme"])
-        right.set(xlabel="points", ylabel="kB of state", title="Memory over the stream", ylim=(0, None))
+        sizes = [row["state kB"] for row in grown]
+        right.plot([row["points"] / 1e3 for row in grown], sizes, "o-", color=COLORS["kme"])
+        right.set(xlabel="thousand points", ylabel="kB of state", title="Memory", ylim=(0, 1.3 * max(sizes)))

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.entropy.readers import CHUNK, Source, open_rows
+from voronaut.entropy.readers import CHUNK, Source, Wanted, open_rows
 from voronaut.entropy.stream import EntropyStream, Reading
 
 MARKS = sorted(factor * 10**power for factor in (1, 2, 5) for power in range(3, 13))  # rows at which to look
+TICKS_APART = 2.2  # the last tick and the one before it must not touch
 
 
 class Trace(NamedTuple):
@@ -25,12 +26,14 @@ class Trace(NamedTuple):
 
 
 def entropy(
-    file: str, *, key: str | None = None, plot: Path | None = None, as_json: bool = False, **options: Any
-) -> int:
+    file: str, *, key: str | None = None, columns: str | None = None, plot: Path | None = None, as_json: bool = False,
+    **options: Any,
+) -> int:  # fmt: skip
     """Read the file, print the entropy, draw the plot if one is asked for."""
     stream = EntropyStream(**options)
     live = file == "-" and not as_json
-    with open_rows(file, key) as source, warnings.catch_warnings():
+    wanted = Wanted(key, columns, strict=options.get("on_bad") != "drop")
+    with open_rows(file, wanted) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say stands in the report
         trace = _absorb(stream, source, live=live, watch=plot is not None or live)
     reading = _checked(stream, trace.rows)
@@ -45,7 +48,8 @@ def _absorb(stream: EntropyStream, source: Source, *, live: bool, watch: bool) -
     readings: list[Reading] = []
     last = np.zeros((0, 0))
     with _progress(source.total, live) as advance:
-        for chunk in _until_stopped(source.chunks) if live else source.chunks:
+        chunks = _until_stopped(source.chunks) if live else source.chunks
+        for chunk in _cut(chunks) if watch else chunks:
             before = stream.rows
             stream.update(chunk)
             last = np.concatenate([last, chunk])[-CHUNK:] if last.size else chunk
@@ -56,6 +60,15 @@ def _absorb(stream: EntropyStream, source: Source, *, live: bool, watch: bool) -
                 if live:
                     print(f"{stream.rows:>12,} rows  {_value(readings[-1])} nats", flush=True)
     return Trace(readings, last)
+
+
+def _cut(chunks: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
+    """The same rows in chunks that end at the marks, so that readings are of round numbers of rows."""
+    seen = 0
+    for chunk in chunks:
+        inside = [mark - seen for mark in MARKS if 0 < mark - seen < len(chunk)]
+        yield from np.split(chunk, inside)
+        seen += len(chunk)
 
 
 def _until_stopped(chunks: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
@@ -88,7 +101,7 @@ def report(reading: Reading, source: Source, width: int) -> str:
     kept = width - len(reading.dropped)
     lines = [
         f"entropy        {_value(reading)} nats",
-        f"rows           {reading.rows:,} of {width} columns",
+        f"rows           {reading.rows:,} of {width} column{'s' if width > 1 else ''}",
         f"effective dim  {reading.effective_dim:.2f} of {kept}",
         f"model          {reading.model or 'none: no column varies'}",
     ]
@@ -140,7 +153,8 @@ def draw(path: Path, stream: EntropyStream, trace: Trace, reading: Reading) -> N
         left.plot(rows, values, "o-", color=COLORS["kme"])
         left.fill_between(rows, values - errors, values + errors, color=COLORS["kme"], alpha=0.25, linewidth=0)
         left.set_xscale("log")
-        ticks = rows[:: max(1, len(rows) // 5)]
+        ticks = [n for n in rows[:-1] if n * TICKS_APART <= rows[-1]]
+        ticks = [n for i, n in enumerate(ticks) if i == 0 or str(n)[0] in "15"] + rows[-1:]
         left.set_xticks(ticks, [f"{n:,}" for n in ticks])
         left.set_xticks([], minor=True)
         left.set(xlabel="rows", ylabel="entropy in nats", title="Estimate, ± 2 standard errors")

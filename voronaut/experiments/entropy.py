@@ -10,6 +10,7 @@ from voronaut.experiments import (
     entropy_orders,
     entropy_shift,
     entropy_steps,
+    entropy_units,
     entropy_walks,
 )
 from voronaut.experiments import jobs as small
@@ -17,7 +18,9 @@ from voronaut.experiments.jobs import Job
 
 FOLDER = Path("results/entropy")
 FIGURES = Path("docs/figures/entropy")
-MODULES = (entropy_orders, entropy_steps, entropy_shift, entropy_walks, entropy_density, entropy_accuracy)
+MODULES = (
+    entropy_orders, entropy_steps, entropy_shift, entropy_walks, entropy_density, entropy_accuracy, entropy_units,
+)  # fmt: skip
 
 
 def plan(seeds: int | None = None, points: int | None = None) -> list[Job]:

@@ -1,11 +1,9 @@
 """Error in nats against laws whose entropy is known: the estimator, and others beside it at equal data and memory."""
 
-import ast
 import functools
-import hashlib
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import voronaut as package
 from voronaut.entropy.laws import HELD_OUT, LAWS, Law
 from voronaut.experiments.entropy_orders import finite
 from voronaut.experiments.entropy_rivals import RIVALS
+from voronaut.experiments.entropy_sources import fingerprint as digits
 from voronaut.experiments.jobs import Job, Values
 
 DIMS = (2, 8, 17, 64)
@@ -34,12 +33,11 @@ TARGETS = {2: 0.02, 8: 0.05, 17: 0.10, 64: 0.30}  # median absolute error over l
 
 @functools.cache
 def fingerprint() -> str:
-    """Eight digits of what the estimator's sources say, comments and layout aside: which version made a result."""
+    """Eight digits of the estimator's code, without comments, docstrings and layout: which version made a result."""
     home = Path(package.__file__).parent
     own = [path for path in sorted((home / "entropy").glob("*.py")) if path.stem not in BESIDE]
     files = [*own, *(home / "kernels" / name for name in ("cpu_auto.py", "mixture.py", "monotone.py"))]
-    text = "".join(ast.dump(ast.parse(path.read_text())) for path in files if path.exists())
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return digits(files)
 
 
 def stale(found: Mapping[str, Values]) -> list[str]:
@@ -138,10 +136,11 @@ def errors(
     return table
 
 
-def rival(found: Mapping[str, Values], law: str, dim: int, method: str) -> Values | None:
-    """What a rival did at its largest sample: points, error, seconds; and with equal memory."""
-    results = [r for seed in range(RIVAL_SEEDS) if (r := found.get(f"rivals/{law}-{dim}-{method}-{seed}"))]
-    if not results:
+def rival(found: Mapping[str, Values], law: str, dim: int, method: str, points: int | None = None) -> Values | None:
+    """What a rival did at its largest sample or at `points`: points, error, seconds; and with equal memory."""
+    result = found.get(f"rivals/{law}-{dim}-{method}-0")
+    if result is None or (points is not None and points not in result["points"]):
         return None
-    last: Sequence[Any] = [results[0][name][-1] for name in ("points", "error", "seconds")]
-    return {"points": last[0], "error": last[1], "seconds": last[2], "error_kept": results[0]["error_kept"]}
+    at = -1 if points is None else result["points"].index(points)
+    told = {name: result[name][at] for name in ("points", "error", "seconds")}
+    return {**told, "kept": result["kept"], "error_kept": result["error_kept"]}

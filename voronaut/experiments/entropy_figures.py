@@ -91,10 +91,16 @@ def draw_points(found: Mapping[str, Values], figures: Path) -> Path:
                 points = cloud.sample(3_000, np.random.default_rng(0))
                 axes.plot(*points.T, ".", color="#9db8dc", markersize=1.2, rasterized=True)
                 axes.plot(*np.array(result["centers"]).T, ".", color="#e0701e", markersize=3)
-                axes.set(aspect="equal", xticks=[], yticks=[], xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
+                _frame(axes, 1.1 if len(cloud.means) != 1 else 4.5 * cloud.variance**0.5)
                 axes.set_title(f"{cloud.label}: {cloud.entropy():.2f} nats" if way == rows[0] else "")
             row[0].set_ylabel(WAYS[way])
     return path
+
+
+def _frame(axes: Any, half: float) -> None:
+    """A square of ± half a width, which is written below it: narrow Gaussians are shown larger."""
+    axes.set(aspect="equal", xlim=(-half, half), ylim=(-half, half), yticks=[])
+    axes.set_xticks([-half, half], [f"−{half:.2g}", f"{half:.2g}"], fontsize=8, color=GREY)
 
 
 ROWS = (
@@ -133,8 +139,11 @@ def draw_walks(found: Mapping[str, Values], figures: Path) -> Path:
 def draw_steps(found: Mapping[str, Values], figures: Path) -> Path:
     """recomputed.png: share of the steps in which a gap grew (the paper recomputes it), and in which one had to be."""
     path = figures / "recomputed.png"
-    kinds = {"steps_with_grown": "some gap grew: Algorithm 1 recomputes it", "steps_with_recomputed": "recomputed here"}
-    with figure(path, columns=2, size=(9, 3.6)) as grid:
+    kinds = {
+        "steps_with_grown": "some gap grew:\nAlgorithm 1 recomputes it",
+        "steps_with_recomputed": "recomputed here",
+    }
+    with figure(path, columns=2, size=(11.5, 3.6)) as grid:
         for axes, init in zip(grid, ("zeros", "data"), strict=True):
             for offset, (key, label) in zip((-0.2, 0.2), kinds.items(), strict=True):
                 places, means = [], []
@@ -146,11 +155,11 @@ def draw_steps(found: Mapping[str, Values], figures: Path) -> Path:
                 axes.bar(places, means, width=0.38, label=label, color="#3b6fb6" if offset < 0 else "#2a9d62")
             axes.axhline(0.01, color="#c8443f", linestyle="--", label="the paper: about 0.01 %")
             axes.set_xticks(range(len(steps.DIMS)), [f"d = {dim}" for dim in steps.DIMS])
-            axes.set(yscale="log", ylim=(0.003, 200_000))
+            axes.set(yscale="log", ylim=(0.003, 150))
             axes.set_title(f"centers start at {'0' if init == 'zeros' else 'states'}")
             axes.set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         grid[0].set_ylabel("% of steps")
-        grid[1].legend(loc="upper right", fontsize=9)
+        grid[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
     return path
 
 

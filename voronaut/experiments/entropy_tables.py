@@ -1,4 +1,4 @@
-"""The numbers of docs/entropy_experiments.md, computed from the result files as Markdown."""
+"""docs/entropy_experiments.md, the paper's experiments and Theorem 1: tables from the result files, in Markdown."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from voronaut.experiments import entropy
-from voronaut.experiments import entropy_accuracy as accuracy
 from voronaut.experiments import entropy_density as density
 from voronaut.experiments import entropy_orders as orders
 from voronaut.experiments import entropy_shift as shift
@@ -170,66 +169,6 @@ def density_table(found: Found) -> str:
     return table(head, rows)
 
 
-def accuracy_table(found: Found) -> str:
-    """Median and largest absolute error over laws (mean over seeds), seconds per million points."""
-    rows = []
-    for dim in accuracy.DIMS:
-        for method in ("mixture", "moments", "bound"):
-            errors = accuracy.errors(found, dim, method)
-            sizes = {law: float(np.mean(np.abs(values))) for law, values in errors.items()}
-            seeds = {len(values) for values in errors.values()}
-            if not sizes:
-                rows.append([dim, method, NOT_RUN, "", "", "", accuracy.TARGETS[dim] if method == "mixture" else ""])
-                continue
-            worst = max(sizes, key=lambda law: sizes[law])
-            rows.append([dim, method, f"{np.median(list(sizes.values())):.3f}", f"{sizes[worst]:.2f} ({worst})",
-                         f"{len(sizes)} laws, {min(seeds)}–{max(seeds)} seeds", f"{_seconds(found, dim, method):.1f}",
-                         accuracy.TARGETS[dim] if method == "mixture" else ""])  # fmt: skip
-    return table(["d", "method", "median", "largest (law)", "of", "s per 1M points", "target"], rows)
-
-
-def _seconds(found: Found, dim: int, method: str) -> float:
-    names = [f"accuracy/{law}-{dim}-{method}-{seed}" for law in accuracy.NAMES for seed in range(accuracy.SEEDS)]
-    return float(np.median([found[name]["fit_seconds"] for name in names if name in found] or [math.nan]))
-
-
-def rival_table(found: Found) -> str:
-    """The same of the others, at the most points they could take, and with equal memory."""
-    rows = []
-    for dim in accuracy.DIMS:
-        for method in ("knn", "kde", "gmm", "gaussian"):
-            told = [t for law in accuracy.NAMES if (t := accuracy.rival(found, law, dim, method))]
-            if not told:
-                rows.append([dim, method, NOT_RUN, "", "", "", ""])
-                continue
-            sizes = sorted({t["points"] for t in told})
-            points = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-            rows.append([dim, method, points, _median(told, "error"), f"{np.median([t['seconds'] for t in told]):.1f}",
-                         _median(told, "error_kept"), f"{len(told)} laws"])  # fmt: skip
-    head = ["d", "method", "points", "median error", "s", f"median error, {accuracy.POINTS_KEPT} points kept", "of"]
-    return table(head, rows)
-
-
-def _median(told: Sequence[Values], key: str) -> str:
-    return f"{np.median([abs(t[key]) for t in told if t[key] is not None]):.3f}"
-
-
-def knn_wins(found: Found) -> str:
-    """Laws where nearest neighbours, at the points they could take, are closer than the estimator at one million."""
-    lines = []
-    for dim in accuracy.DIMS:
-        mine, wins, of = accuracy.errors(found, dim), [], 0
-        for law in accuracy.NAMES:
-            told = accuracy.rival(found, law, dim, "knn")
-            if told and told["error"] is not None and law in mine:
-                of += 1
-                size = float(np.mean(np.abs(mine[law])))
-                if abs(told["error"]) < size:
-                    wins.append(f"{law} ({abs(told['error']):.3f} against {size:.3f}, {told['points']:,} points)")
-        lines.append(f"- d = {dim}: {'; '.join(wins) or 'none'} (of {of} laws compared).")
-    return "\n".join(lines)
-
-
 TABLES: dict[str, Callable[[Found], str]] = {
     "missing": missing,
     "orders": order_table,
@@ -237,7 +176,4 @@ TABLES: dict[str, Callable[[Found], str]] = {
     "steps": step_table,
     "shift": shift_table,
     "density": density_table,
-    "accuracy": accuracy_table,
-    "rivals": rival_table,
-    "knn": knn_wins,
 }
