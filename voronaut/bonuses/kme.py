@@ -46,8 +46,8 @@ class KME(Saved):
             and rewards are then in deviations.
         replay: this share of what an `update` absorbs is drawn from a fair sample of all states before: 0.5 for
             streams that mix slowly. `step` absorbs only what it is given.
-        chunk: states that an `update` on a GPU works on at once, assigned to the clusters as they were before them;
-            1 is the sequence. On a CPU it is not used.
+        chunk: for CUDA tensors in float64 or without Triton, states that an `update` assigns at once, to the clusters
+            as they were before them; 1 is the sequence. Everywhere else an update is the sequence.
     """
 
     learns = True

@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from voronaut.kernels import torch_fused_prepare as fast
+from voronaut.kernels import torch_fused_update as absorb
 from voronaut.kernels import torch_plain as plain
 from voronaut.kernels import torch_prepared as ready
 from voronaut.kernels.rules import LOG, Rules
-from voronaut.kernels.torch_prepared import Prepared, floor_of, lay_out, limit_of, number, pad, weights
-from voronaut.kernels.torch_tiles import Tiles, Walk, reward_tiles, update_walk
+from voronaut.kernels.torch_prepared import Prepared, floor_of, limit_of
+from voronaut.kernels.torch_tiles import Tiles, reward_tiles
 
 __all__ = [
     "CHUNK",
     "Prepared",
     "Tiles",
-    "Walk",
     "floor_of",
     "limit_of",
     "prepare",
@@ -32,32 +32,42 @@ __all__ = [
     "update",
 ]
 
-CHUNK = 128  # states assigned at once by an update
+CHUNK = 128  # states assigned at once by an update in plain torch
 LONG_PROGRAMS = 1056  # that share what was put off, however much it is: the host does not know
 HARD_PROGRAMS = 528
+EDGE = 3  # dimensions that are cheaper without tensor cores, which take 16 at once
 FOLLOWERS = 32  # a winner with more clusters that follow it is cheaper over all clusters
-# On an H200 the fused update was seen to differ from run to run in 3 of 15 ways of cutting it. A barrier between warps
-# has been added since and has not been tried there. Until it has, a GPU absorbs frozen chunks (plain torch).
-UPDATE_IS_TRUSTED = False
 
 
 class Depth(NamedTuple):
-    """Dimensions as products take them: `first` and then parts of `tail`, `whole` in all."""
+    """Dimensions as products take them: `first`, then parts of `tail` up to `product`; `edge` more in float32."""
 
     first: int
     tail: int
-    whole: int
+    product: int
+    edge: int
+    whole: int  # of rows in memory
+
+    @property
+    def sums(self) -> int:
+        """Dimensions as the bounds on rounding count them: three more sums are what eight in products have."""
+        return self.product + (8 if self.edge else 0)
 
 
 def depth(dim: int) -> Depth:
-    """Powers of two that waste little: 17 = 16 + 1 takes 32, 67 = 64 + 3 takes 80, beyond 128 parts of 64."""
+    """Powers of two that waste little: 17 = 16 + 1, 67 = 64 + 3, 40 = 32 + 16; beyond 128 parts of 64."""
     if dim > 128:
-        return Depth(64, 64, 64 * math.ceil(dim / 64))
+        whole = 64 * math.ceil(dim / 64)
+        return Depth(64, 64, whole, 0, whole)
     first = max(16, 2 ** int(math.log2(dim)))
-    tail = max(16, 2 ** math.ceil(math.log2(max(dim - first, 1))))
-    if dim <= first:
-        return Depth(first, 16, first)
-    return Depth(first, tail, first + tail) if tail < first else Depth(2 * first, 16, 2 * first)
+    edge = max(0, dim - first)
+    if edge <= EDGE:
+        whole = first if edge == 0 else first + 16
+        return Depth(first, 16, first, edge, whole)
+    tail = max(16, 2 ** math.ceil(math.log2(edge)))
+    if tail < first:
+        return Depth(first, tail, first + tail, 0, first + tail)
+    return Depth(2 * first, 16, 2 * first, 0, 2 * first)
 
 
 def has_triton() -> bool:
@@ -167,13 +177,14 @@ def find_winners(p: Prepared, desk: Desk, t: Tiles) -> None:
     """Each state's cluster. OUT: winners, hard, again, many."""
     from voronaut.kernels import torch_triton as programs
 
-    (n, d), width, lists = desk.states.shape, len(p.rows), p.lists
+    (n, d), (width, whole), lists = desk.states.shape, p.rows.shape, p.lists
     deep, shift = depth(d), desk.raw if t.precision == "direct" else desk.centred
     programs.assign_kernel[(-(-n // t.states),)](
         desk.states, desk.winners, desk.hard, desk.again, first_number(desk), shift, p.high, p.low, p.columns, p.norms,
-        p.weight, lists.near_key, lists.open_key, lists.first, p.scalars, rounding(deep.whole), n,
-        desk.states.stride(0), d, WIDTH=width, D=deep.whole, DC=deep.first, DT=deep.tail, BN=t.states, BK=t.clusters,
-        T=lists.near.shape[1] - 1, F=FOLLOWERS, PRECISION=t.precision, num_warps=t.warps, num_stages=t.stages,
+        p.weight, lists.near_key, lists.open_key, lists.first, p.scalars, rounding(deep.sums), n,
+        desk.states.stride(0), d, WIDTH=width, D=whole, DC=deep.first, DT=deep.tail, DP=deep.product, E=deep.edge,
+        BN=t.states, BK=t.clusters, T=lists.near.shape[1] - 1, F=FOLLOWERS, PRECISION=t.precision, num_warps=t.warps,
+        num_stages=t.stages,
     )  # fmt: skip
 
 
@@ -185,7 +196,7 @@ def pay_short(p: Prepared, desk: Desk, t: Tiles) -> None:
     programs.short_kernel[(-(-n // t.short_states),)](
         desk.states, desk.paid, desk.winners, desk.hard, first_number(desk), desk.raw, p.rows, p.weight, p.gap,
         p.second, p.before, lists.near, lists.near_key, lists.open, lists.open_key, lists.followers, lists.first,
-        p.scalars, n, desk.states.stride(0), d, D=whole, DC=math.gcd(depth(d).first, whole), BN=t.short_states,
+        p.scalars, n, desk.states.stride(0), d, D=whole, DC=min(whole & -whole, 32), BN=t.short_states,
         T=lists.near.shape[1] - 1, F=FOLLOWERS, LOG=p.log, num_warps=t.short_warps,
     )  # fmt: skip
 
@@ -198,11 +209,11 @@ def pay_long(p: Prepared, desk: Desk, t: Tiles) -> None:
         return
     (n, d), width, deep = desk.states.shape, len(p.rows), depth(desk.states.shape[1])
     programs.product_kernel[(min(LONG_PROGRAMS, -(-n // t.long_states)),)](
-        desk.states, desk.paid, desk.winners, desk.hard, desk.again, desk.many, desk.raw, p.middle, p.rows, p.high,
-        p.low, p.pairs, p.weight, p.gap, p.second, p.nearest, p.before, p.scalars, product_rounding(deep.whole),
-        desk.states.stride(0), d, WIDTH=width, D=deep.whole, DC=deep.first, DT=deep.tail, BN=t.long_states,
-        BK=math.gcd(width, t.long_clusters), LOG=p.log, PRECISION="tf32x3" if t.precision == "tf32x3" else "split",
-        num_warps=t.long_warps, num_stages=t.long_stages,
+        desk.states, desk.paid, desk.winners, desk.hard, desk.again, desk.many, desk.raw, p.middle, p.rows, p.columns,
+        p.high, p.low, p.pairs, p.weight, p.gap, p.second, p.nearest, p.before, p.scalars, product_rounding(deep.sums),
+        desk.states.stride(0), d, WIDTH=width, D=deep.whole, DC=deep.first, DT=deep.tail, DP=deep.product, E=deep.edge,
+        BN=t.long_states, BK=math.gcd(width, t.long_clusters), LOG=p.log,
+        PRECISION="tf32x3" if t.precision == "tf32x3" else "split", num_warps=t.long_warps, num_stages=t.long_stages,
     )  # fmt: skip
 
 
@@ -221,42 +232,13 @@ def pay_hard(p: Prepared, desk: Desk) -> None:
 def update(
     centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules, *, chunk: int = CHUNK
 ) -> tuple[Tensor, Tensor]:
-    """Assign, move and count (Eqs. 4 to 6), `chunk` states at a time, over the first `good` of (n, d) states.
+    """Assign, move and count (Eqs. 4 to 6) the first `good` of (n, d) states.
 
-    Fused (see UPDATE_IS_TRUSTED) the result is the sequence's whatever the chunk. In plain torch the states of a chunk
-    are assigned to the clusters as they were before it and then absorbed in order; a chunk of 1 is the sequence.
+    Fused the result is the sequence's. In plain torch the states of a chunk are assigned to the clusters as they were
+    before it and then absorbed in order; a chunk of 1 is the sequence.
     `good` is a 0-d tensor: the host need not know it. Returns new centers and counts.
     """
-    if UPDATE_IS_TRUSTED and fused(states) and centers.dtype == torch.float32 and len(states):
-        return fused_update(centers, counts, states, good, rules, fused_chunk(chunk))
+    if fused(states) and centers.dtype == torch.float32 and len(states):
+        return absorb.update(centers, counts, states, good, rules)
     # Deviation: here an assignment does not see the moves and counts of up to chunk − 1 states before it.
     return plain.update(centers, counts, states, good, rules, chunk)
-
-
-def fused_chunk(chunk: int) -> int:
-    """The power of two from 16 to 256 at or below `chunk`: what the program's tiles take."""
-    return min(max(1 << (chunk.bit_length() - 1), 16), 256)
-
-
-def fused_update(
-    centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules, chunk: int, walk: Walk | None = None
-) -> tuple[Tensor, Tensor]:
-    """`update` as one Triton program on several processors; `chunk` a power of two from 16."""
-    from voronaut.kernels import torch_triton_update as programs
-
-    (k, d), w = centers.shape, walk or update_walk(centers.shape[0], centers.shape[1], chunk)
-    width, states = -(-k // w.clusters) * w.clusters, states.contiguous()
-    columns = lay_out(centers.t(), d, width).repeat(w.programs, 1, 1)
-    weight = pad(weights(counts, rules.balance, centers.dtype), width, math.inf).repeat(w.programs, 1)
-    many = pad(counts, width, 0).repeat(w.programs, 1)
-    decay = math.log2(max(1 - rules.step_size, 2.0**-126))
-    scalars = torch.stack([number(v, centers) for v in (rules.step_size, rules.balance, decay)])
-    first = torch.full((w.programs, width), chunk, dtype=torch.int32, device=centers.device)
-    programs.update_kernel[(w.programs,)](
-        states, good, columns, weight, many, counts.min(), plain.powers(rules.step_size, chunk, centers), scalars,
-        centers.new_empty(chunk, width), centers.new_empty(w.programs, d, chunk), first,
-        first.new_empty(w.programs, 2, chunk), counts.new_zeros(2, chunk), d,
-        WIDTH=width, D=max(16, 2 ** math.ceil(math.log2(d))), CHUNK=chunk, BS=chunk // w.programs, BK=w.clusters,
-        B=min(chunk, w.block), U=w.unroll, MIX="tf32x3", num_warps=w.warps,
-    )  # fmt: skip
-    return columns[0, :, :k].t().contiguous(), many[0, :k]

@@ -16,7 +16,7 @@ class Tiles(NamedTuple):
     warps: int
     precision: str  # "direct", or how tensor cores round: "split" or "tf32x3"
     stages: int = 2  # loads in flight
-    short_states: int = 32  # of the short lists
+    short_states: int = 4  # of the short lists: a program visits as many clusters as its neediest state
     short_warps: int = 1
     length: int = LENGTH  # of the lists
     long_states: int = 64  # of what is paid over all clusters
@@ -26,32 +26,37 @@ class Tiles(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """How the programs of `update` cut their work."""
+    """How the program of `update` cuts its work."""
 
-    programs: int  # all of them on the device at once; they share a chunk's states
-    clusters: int  # of an assignment, at a time
+    programs: int  # on each processor
     warps: int
-    unroll: int = 8
-    block: int = 32  # of states that are summed at once
+    states: int  # of a block
+    blocks: int  # of a window
+    clusters: int  # of an assignment, at a time
+    group: int = 16  # of states that a cluster absorbs at once
+    unroll: int = 4
 
 
 FLOAT64 = Tiles(64, 32, 4, "direct")
-NARROW = Tiles(64, 32, 4, "split", 3)  # up to 48 dimensions
-MIDDLE = Tiles(64, 32, 4, "split", 3)  # up to 128
+SMALL = Tiles(32, 16, 1, "split", 3, long_states=32, long_clusters=16, long_warps=1)  # up to 128 dimensions
 LARGE = Tiles(128, 64, 8, "split", 1, long_states=128, long_clusters=32, long_warps=8, long_stages=1)
-WALK = Walk(32, 512, 8)
-COPIES = 1 << 24  # numbers that all programs' copies of the clusters may have: 64 MiB
+WALK = Walk(2, 4, 8, 256, 128)
+DEEP_WALK = Walk(2, 4, 4, 128, 128, unroll=8)
+WIDE_WALK = Walk(2, 4, 16, 256, 128)
 
 
 def reward_tiles(dim: int, dtype: torch.dtype) -> Tiles:
     """For `rewards`; tensor cores have no float64."""
     if dtype == torch.float64:
         return FLOAT64
-    return NARROW if dim <= 48 else MIDDLE if dim <= 128 else LARGE
+    return SMALL if dim <= 128 else LARGE
 
 
-def update_walk(clusters: int, dim: int, chunk: int) -> Walk:
-    """For `update`: fewer programs where their copies of the clusters would be large, and for small chunks."""
-    most = min(WALK.programs, chunk // 2, max(1, COPIES // (clusters * dim)))
-    block = min(WALK.clusters, max(128, 1 << (clusters - 1).bit_length()))
-    return WALK._replace(programs=2 ** int(math.log2(most)), clusters=block)
+def update_walk(clusters: int, dim: int, states: int) -> Walk:
+    """For `update`: no more of a window than there are states.
+
+    In many dimensions few clusters win most states, one state hangs on the other, and small blocks are done sooner.
+    """
+    walk = WALK if dim <= 32 else DEEP_WALK if clusters <= 1024 else WIDE_WALK
+    blocks = 1 << (math.ceil(states / walk.states) - 1).bit_length()
+    return walk._replace(blocks=min(walk.blocks, max(2, blocks)))

@@ -101,19 +101,43 @@ def product(x, HIGH, LOW, place, cross, PRECISION: tl.constexpr):
 
 
 @triton.jit
+def edge_column(X, off, ok, SHIFT, e, d, D: tl.constexpr, CT):
+    """One of the dimensions that products leave out, less the reference point and the middle; zero beyond the last."""
+    p = tl.minimum(D + e, d - 1)
+    return tl.where(ok & (D + e < d), state_column(X, off, ok, SHIFT, p, d, CT), 0.0)
+
+
+@triton.jit
+def edge(cross, e0, e1, e2, CT, MIDDLE, cols, d, D: tl.constexpr, E: tl.constexpr, WIDTH: tl.constexpr):
+    """`cross` + the products of the E dimensions from D on, in float32: tensor cores would take 16 for them."""
+    if E > 0:
+        cross += e0[:, None] * (tl.load(CT + D * WIDTH + cols) - tl.load(MIDDLE + D))[None, :]
+    if E > 1:
+        cross += e1[:, None] * (tl.load(CT + (D + 1) * WIDTH + cols) - tl.load(MIDDLE + D + 1))[None, :]
+    if E > 2:
+        cross += e2[:, None] * (tl.load(CT + (D + 2) * WIDTH + cols) - tl.load(MIDDLE + D + 2))[None, :]
+    return cross
+
+
+@triton.jit
 def assign_product(
-    x, X, off, ok, SHIFT, HIGH, LOW, NORM, WEIGHT, SCALAR, rounding, d,
-    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    PRECISION: tl.constexpr,
+    x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, SCALAR, rounding, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """`assign_direct` by ‖s‖² + ‖μ‖² − 2 s·μ; also which rows are good, and which winners are in doubt."""
     limit, radius, heaviest = tl.load(SCALAR + 3), tl.load(SCALAR + 4), tl.load(SCALAR + 5)
     ok = ok & good_tile(x, limit)
     norm = tl.sum(x * x, 1)
-    for p in tl.range(DC, D, DT, num_stages=1):
+    for p in tl.range(DC, DP, DT, num_stages=1):
         rest = states_tile(X, off, ok, SHIFT, p, d, DT, NORM)
         ok = ok & good_tile(rest, limit)
         norm += tl.sum(rest * rest, 1)
+    e0 = edge_column(X, off, ok, SHIFT, 0, d, DP, NORM)
+    e1 = edge_column(X, off, ok, SHIFT, 1, d, DP, NORM)
+    e2 = edge_column(X, off, ok, SHIFT, 2, d, DP, NORM)
+    ok = ok & (tl.abs(e0) <= limit) & (tl.abs(e1) <= limit) & (tl.abs(e2) <= limit)
+    norm += e0 * e0 + e1 * e1 + e2 * e2
     best = tl.full((BN, BK), float("inf"), tl.float32)
     second = tl.full((BN, BK), float("inf"), tl.float32)
     where = tl.zeros((BN, BK), tl.int32)
@@ -123,13 +147,14 @@ def assign_product(
         zero = tl.zeros((BN, BK), tl.float32)
         cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], zero, PRECISION)
         if D <= 160:
-            for q in tl.static_range(DC, D, DT):
+            for q in tl.static_range(DC, DP, DT):
                 part = states_tile(X, off, ok, SHIFT, q, d, DT, NORM)
                 cross = product(part, HIGH, LOW, place + (q + tl.arange(0, DT))[None, :], cross, PRECISION)
         else:  # unrolled, the parts of the centers would not fit
-            for u in tl.range(DC, D, DT, num_stages=1):
+            for u in tl.range(DC, DP, DT, num_stages=1):
                 more = states_tile(X, off, ok, SHIFT, u, d, DT, NORM)
                 cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross, PRECISION)
+        cross = edge(cross, e0, e1, e2, CT, SHIFT + d, cols, d, DP, E, WIDTH)
         square = tl.maximum(norm[:, None] + (tl.load(NORM + cols)[None, :] - 2.0 * cross), 0.0)
         value = tl.sqrt(square) + tl.load(WEIGHT + cols)[None, :]
         second = tl.minimum(second, tl.maximum(best, value))
@@ -168,8 +193,8 @@ def beyond_lists(least, i, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, T: tl.cons
 def assign_kernel(
     X, WIN, LIST, AGAIN, NUMBER, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, rounding, n,
     stride, d,
-    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    T: tl.constexpr, F: tl.constexpr, PRECISION: tl.constexpr,
+    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, T: tl.constexpr, F: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The cluster of each state of a tile (Eq. 4).
 
@@ -184,8 +209,9 @@ def assign_kernel(
     else:
         x = states_tile(X, off, inside, SHIFT, 0, d, DC, NORM)
         least, chosen, ok, doubt = assign_product(
-            x, X, off, inside, SHIFT, HIGH, LOW, NORM, WEIGHT, SCALAR, rounding, d, WIDTH, D, DC, DT, BN, BK, PRECISION
-        )
+            x, X, off, inside, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, SCALAR, rounding, d,
+            WIDTH, D, DC, DT, DP, E, BN, BK, PRECISION,
+        )  # fmt: skip
         put_off(AGAIN, NUMBER + 1, rows, doubt)
         sure = ok & (doubt == 0)
     i = tl.where(sure, chosen, 0)

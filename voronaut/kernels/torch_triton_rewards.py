@@ -12,7 +12,7 @@
 import triton
 import triton.language as tl
 
-from voronaut.kernels.torch_triton import assign_direct, product, put_off, state_column, states_tile
+from voronaut.kernels.torch_triton import assign_direct, edge, product, put_off, state_column, states_tile
 
 
 @triton.jit
@@ -41,25 +41,23 @@ def concave(gap, floor, LOG: tl.constexpr):
 
 
 @triton.jit
-def moved_rows(x, X, off, ok, SHIFT, C, i, j, alpha, d, D: tl.constexpr, DC: tl.constexpr):
-    """‖μ̃_i − μ_j‖ of each state with one j of its own, from differences; `x` is the first part of the states."""
+def moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D: tl.constexpr, DC: tl.constexpr):
+    """‖μ̃_i − μ_j‖ of each state with one j of its own, from differences; `own` and `step` are μ_i and its move."""
     p = tl.arange(0, DC)[None, :]
-    own = tl.load(C + i[:, None] * D + p)
-    difference = alpha * (x - own) + (own - tl.load(C + j[:, None] * D + p))
+    difference = step + (own - tl.load(C + j[:, None] * D + p))
     total = tl.sum(difference * difference, 1)
     for q in tl.range(DC, D, DC, num_stages=1):
         part = states_tile(X, off, ok, SHIFT, q, d, DC, C)
-        own = tl.load(C + i[:, None] * D + q + p)
-        difference = alpha * (part - own) + (own - tl.load(C + j[:, None] * D + q + p))
+        rest = tl.load(C + i[:, None] * D + q + p)
+        difference = alpha * (part - rest) + (rest - tl.load(C + j[:, None] * D + q + p))
         total += tl.sum(difference * difference, 1)
     return tl.sqrt(total)
 
 
 @triton.jit
-def step_length(x, X, off, ok, SHIFT, C, i, d, D: tl.constexpr, DC: tl.constexpr):
-    """‖s − μ_i‖."""
+def step_length(v, X, off, ok, SHIFT, C, i, d, D: tl.constexpr, DC: tl.constexpr):
+    """‖s − μ_i‖, of which `v` is the first part."""
     p = tl.arange(0, DC)[None, :]
-    v = x - tl.load(C + i[:, None] * D + p)
     total = tl.sum(v * v, 1)
     for q in tl.range(DC, D, DC, num_stages=1):
         v = states_tile(X, off, ok, SHIFT, q, d, DC, C) - tl.load(C + i[:, None] * D + q + p)
@@ -83,21 +81,23 @@ def short_kernel(
         return
     ok = win >= 0
     i = tl.where(ok, win, 0)
-    x = states_tile(X, off, ok, SHIFT, 0, d, DC, C)
-    m = alpha * step_length(x, X, off, ok, SHIFT, C, i, d, D, DC)  # how far the center moves
+    own = tl.load(C + i[:, None] * D + tl.arange(0, DC)[None, :])
+    v = states_tile(X, off, ok, SHIFT, 0, d, DC, C) - own
+    step = alpha * v
+    m = alpha * step_length(v, X, off, ok, SHIFT, C, i, d, D, DC)  # how far the center moves
     after = tl.load(WEIGHT + i) + balance
     first = tl.load(FIRST + i, mask=ok, other=0)
     followers = tl.load(FIRST + i + 1, mask=ok, other=0) - first
     line, t_all = i * (T + 1), tl.arange(0, T)[None, :]
     # The own gap: neighbours by ‖μ_i − μ_j‖ + w_j; one that is m farther than the best found cannot be it.
     j = tl.load(NEAR + line)
-    least = moved_rows(x, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC) + tl.load(WEIGHT + j)
+    least = moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC) + tl.load(WEIGHT + j)
     keys = tl.load(NEAR_KEY + line[:, None] + t_all)
     many = tl.sum((ok[:, None] & (keys - m[:, None] < least[:, None])).to(tl.int32), 1)
     for t in range(1, tl.max(many, 0)):
         active = t < many
         j = tl.load(NEAR + line + t, mask=active, other=0)
-        value = moved_rows(x, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC) + tl.load(WEIGHT + j)
+        value = moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC) + tl.load(WEIGHT + j)
         least = tl.where(active, tl.minimum(least, value), least)
     hard = ok & (tl.load(NEAR_KEY + line + T) - m < least)
     total = concave(least - after, floor, LOG) - tl.load(BEFORE + i)
@@ -107,7 +107,7 @@ def short_kernel(
     for t in range(0, tl.max(many, 0)):
         active = t < many
         j = tl.load(OPEN + line + t, mask=active, other=0)
-        moved = moved_rows(x, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC)
+        moved = moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC)
         gap = tl.load(GAP + j)
         gained = tl.minimum(gap, moved + (after - tl.load(WEIGHT + j)))
         change = concave(gained, floor, LOG) - tl.load(BEFORE + j)
@@ -117,7 +117,7 @@ def short_kernel(
     for t in range(0, tl.max(tl.where(hard, 0, followers), 0)):
         active = (t < followers) & (hard == 0)
         j = tl.load(FOLLOWERS + first + t, mask=active, other=0)
-        moved = moved_rows(x, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC)
+        moved = moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC)
         gained = tl.minimum(tl.load(SECOND + j), moved + (after - tl.load(WEIGHT + j)))
         change = concave(gained, floor, LOG) - tl.load(BEFORE + j)
         total += tl.where(active & (gained != tl.load(GAP + j)), change, 0.0)
@@ -142,10 +142,30 @@ def own_product(v, C, MIDDLE, i, start, d, D: tl.constexpr, DC: tl.constexpr):
 
 
 @triton.jit
+def edge_step(X, off, ok, SHIFT, C, i, e, d, D: tl.constexpr, DP: tl.constexpr):
+    """s − μ_i in one of the dimensions that products leave out, zero beyond the last."""
+    p = tl.minimum(DP + e, d - 1)
+    v = state_column(X, off, ok, SHIFT, p, d, C) - tl.load(C + i * D + p)
+    return tl.where(ok & (DP + e < d), v, 0.0)
+
+
+@triton.jit
+def own_edge(own, e0, e1, e2, C, MIDDLE, i, D: tl.constexpr, DP: tl.constexpr, E: tl.constexpr):
+    """v·(μ_i − middle) with these dimensions."""
+    if E > 0:
+        own += e0 * (tl.load(C + i * D + DP) - tl.load(MIDDLE + DP))
+    if E > 1:
+        own += e1 * (tl.load(C + i * D + DP + 1) - tl.load(MIDDLE + DP + 1))
+    if E > 2:
+        own += e2 * (tl.load(C + i * D + DP + 2) - tl.load(MIDDLE + DP + 2))
+    return own
+
+
+@triton.jit
 def product_kernel(
-    X, OUT, WIN, LIST, AGAIN, NUMBER, SHIFT, MIDDLE, C, HIGH, LOW, PAIRS, WEIGHT, GAP, SECOND, NEAREST, BEFORE, SCALAR,
-    rounding, stride, d, WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, LOG: tl.constexpr, PRECISION: tl.constexpr,
+    X, OUT, WIN, LIST, AGAIN, NUMBER, SHIFT, MIDDLE, C, CT, HIGH, LOW, PAIRS, WEIGHT, GAP, SECOND, NEAREST, BEFORE,
+    SCALAR, rounding, stride, d, WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr,
+    DP: tl.constexpr, E: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, LOG: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The rewards of the states in LIST over all clusters, from products. OUT: OUT (n,), AGAIN (n,), NUMBER (2,).
 
@@ -161,10 +181,15 @@ def product_kernel(
         after = tl.load(WEIGHT + i) + balance
         v = step_tile(X, off, ok, SHIFT, C, i, 0, d, D, DC)
         square, own = tl.sum(v * v, 1), own_product(v, C, MIDDLE, i, 0, d, D, DC)
-        for p in tl.range(DC, D, DT, num_stages=1):
+        for p in tl.range(DC, DP, DT, num_stages=1):
             rest = step_tile(X, off, ok, SHIFT, C, i, p, d, D, DT)
             square += tl.sum(rest * rest, 1)
             own += own_product(rest, C, MIDDLE, i, p, d, D, DT)
+        e0 = edge_step(X, off, ok, SHIFT, C, i, 0, d, D, DP)
+        e1 = edge_step(X, off, ok, SHIFT, C, i, 1, d, D, DP)
+        e2 = edge_step(X, off, ok, SHIFT, C, i, 2, d, D, DP)
+        square += e0 * e0 + e1 * e1 + e2 * e2
+        own = own_edge(own, e0, e1, e2, C, MIDDLE, i, D, DP, E)
         m = alpha * tl.sqrt(square)
         fixed = m * m + 2.0 * alpha * own
         # What a squared distance must be for its error to be below 2⁻¹⁵ of it.
@@ -178,13 +203,14 @@ def product_kernel(
             zero = tl.zeros((BN, BK), tl.float32)
             cross = product(v, HIGH, LOW, place + tl.arange(0, DC)[None, :], zero, PRECISION)
             if D <= 160:
-                for q in tl.static_range(DC, D, DT):
+                for q in tl.static_range(DC, DP, DT):
                     part = step_tile(X, off, ok, SHIFT, C, i, q, d, D, DT)
                     cross = product(part, HIGH, LOW, place + (q + tl.arange(0, DT))[None, :], cross, PRECISION)
             else:
-                for u in tl.range(DC, D, DT, num_stages=1):
+                for u in tl.range(DC, DP, DT, num_stages=1):
                     more = step_tile(X, off, ok, SHIFT, C, i, u, d, D, DT)
                     cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross, PRECISION)
+            cross = edge(cross, e0, e1, e2, CT, MIDDLE, cols, d, DP, E, WIDTH)
             pairs = tl.load(PAIRS + i[:, None] * WIDTH + cols[None, :])  # +inf at i itself and in the padding
             moved_square = pairs + (fixed[:, None] - 2.0 * alpha * cross)
             close = tl.where(moved_square < tl.maximum(least_square[:, None], pairs * 0.015625), 1, close)

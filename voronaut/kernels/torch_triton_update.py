@@ -1,13 +1,14 @@
-"""The Triton program behind `torch_gpu.update`: the exact sequence of an update, a chunk of states at a time.
+"""The Triton program behind `torch_gpu.update`: the exact sequence of an update, a window of states at a time.
 
-A few programs, all on the device at once, walk over the chunks together, each with its share of a chunk's states.
-They guess winners from the clusters as they were before the chunk. Then, again and again: work out what each cluster
-becomes with each state by that guess (its versions), find every state's winner among the versions that it would meet,
-and tell each other. When no winner changes the guess is what one state after the other would have done: the first
-state is right from the start, and each round makes at least one more right. Two rounds are usual.
+All programs are on the device at once and walk over the windows together. Winners are guessed from the clusters as
+they were before the window. Then, again and again: each cluster's versions are worked out, what it becomes with each of
+the states that chose it so far; and each state's winner is found among the versions that it would really meet. When no
+winner changes the guess is what one state after the other would have done: the first state is right from the start, and
+each round makes at least one more right.
 
-Winners are all that programs tell each other, each in one word with the number of the exchange, so that reading the
-words is also the waiting. Everything else each program has for itself, worked out alike by all.
+A round has two halves: clusters are shared out among the programs, then blocks of states. Between halves all programs
+wait for each other at `meet`; what one writes in a half, others read in the next ones only. So nothing depends on
+which program is faster, and every run gives the same bits. Distances come from differences, as in the reference.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
@@ -16,174 +17,227 @@ import triton.language as tl
 
 from voronaut.kernels.torch_triton import lowest
 
+# TABLE holds centers: first the clusters before the window, then row WIDTH + q, what state q makes of its cluster.
+# LATEST says for each block of states which row each cluster is when the block begins, FIRST the first of the block's
+# states that changes it (B: none), UNTIL for each state the next one that chooses as it did.
+# Columns of a block: its k clusters, the versions that its B states make, and padding.
+
 
 @triton.jit
-def exchange(WORD, r, win, epoch, CHUNK: tl.constexpr):
-    """Tell the winners of states r, and wait for those of all: (CHUNK,). OUT: WORD (2, CHUNK).
-
-    One side is written while slower programs may still read the other; a side is written again only after all
-    programs have written, and so are done with reading, the one between.
-    """
-    side = WORD + (epoch & 1) * CHUNK
-    tl.store(side + r, (epoch.to(tl.int64) << 32) + (win + 1).to(tl.int64))
+def meet(BELL, meetings):
+    """Wait until all programs are here; what they wrote before is seen after. `meetings` counts, from 0. OUT: BELL."""
     tl.debug_barrier()
-    word = tl.load(side + tl.arange(0, CHUNK), volatile=True)
-    while tl.min(word >> 32, 0) < epoch:
-        word = tl.load(side + tl.arange(0, CHUNK), volatile=True)
-    return (word & 4294967295).to(tl.int32) - 1
+    # One thread of a program asks, and tells the others: had each its own look, they could see different things.
+    tl.atomic_add(BELL, 1, sem="acq_rel")
+    wanted = (meetings + 1) * tl.num_programs(0)
+    while tl.atomic_add(BELL, 0, sem="acquire") < wanted:
+        pass
+    tl.debug_barrier()
+    return meetings + 1
 
 
 @triton.jit
-def squares(X, off, ok, POINTS, cols, d, WIDTH: tl.constexpr, BS: tl.constexpr, BK: tl.constexpr, U: tl.constexpr):
-    """‖s − x_j‖² of a tile, from differences, with points (d, WIDTH)."""
-    total = tl.zeros((BS, BK), tl.float32)
+def squares(X, off, ok, COLUMNS, cols, d, WIDTH: tl.constexpr, B: tl.constexpr, BK: tl.constexpr, U: tl.constexpr):
+    """‖s − x_j‖² of a tile, from differences."""
+    total = tl.zeros((B, BK), tl.float32)
     for p in tl.range(0, d, loop_unroll_factor=U):
         s = tl.load(X + off + p, mask=ok, other=0.0)
-        difference = s[:, None] - tl.load(POINTS + p * WIDTH + cols)[None, :]
+        difference = s[:, None] - tl.load(COLUMNS + p * WIDTH + cols)[None, :]
         total += difference * difference
     return total
 
 
 @triton.jit
-def guess(
-    X, off, ok, r, CT, WEIGHT, VALUE, d, WIDTH: tl.constexpr, BS: tl.constexpr, BK: tl.constexpr, U: tl.constexpr
-):
-    """argmin_j ‖s − μ_j‖ + κ n_j, the lowest index on a tie (Eq. 4). OUT: VALUE (CHUNK, WIDTH), what is compared."""
-    best = tl.full((BS, BK), float("inf"), tl.float32)
-    where = tl.zeros((BS, BK), tl.int32)
-    for start in range(0, WIDTH, BK):
-        cols = start + tl.arange(0, BK)
-        square = squares(X, off, ok, CT, cols, d, WIDTH, BS, BK, U)
-        value = tl.sqrt(square) + tl.load(WEIGHT + cols)[None, :]
-        tl.store(VALUE + r[:, None] * WIDTH + cols[None, :], value)
-        where = tl.where(value < best, cols[None, :], where)
-        best = tl.minimum(best, value)
-    _least, chosen = lowest(best, where)
-    return tl.where(ok, chosen, -1)
+def begin(
+    i, TABLE, WEIGHT, COUNTS, LAST, ADDED, LATEST, FIRST, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, BLOCKS: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """A cluster is what its last version was, and no state of the new window has chosen it. OUT: all but d."""
+    p, b = tl.arange(0, D), tl.arange(0, BLOCKS)
+    row, added = tl.load(LAST + i), tl.load(ADDED + i)
+    center, weight, count = tl.load(TABLE + row * D + p), tl.load(WEIGHT + row), tl.load(COUNTS + i)
+    tl.debug_barrier()  # all warps have read what is now overwritten
+    tl.store(TABLE + i * D + p, center)
+    tl.store(WEIGHT + i, weight)
+    tl.store(COUNTS + i, count + added)
+    tl.store(LAST + i, i)
+    tl.store(ADDED + i, 0)
+    tl.store(LATEST + b * WIDTH + i, tl.zeros((BLOCKS,), tl.int32) + i)
+    tl.store(FIRST + b * WIDTH + i, tl.full((BLOCKS,), B, tl.int32))
+    tl.debug_barrier()
 
 
 @triton.jit
-def places(win, NOTES, CHUNK: tl.constexpr, B: tl.constexpr):
-    """How many states up to q chose as q did, and the next one that does (CHUNK: none). OUT: NOTES (2, CHUNK)."""
-    q = tl.arange(0, CHUNK)
-    tl.store(NOTES + q, win)
+def collect(
+    i, WIN, LIST, LATEST, FIRST, LAST, ADDED, WIDTH: tl.constexpr, BLOCKS: tl.constexpr, B: tl.constexpr
+):  # fmt: skip
+    """How many states chose cluster i, and which, in order. OUT: LIST (BLOCKS · B,), LATEST, FIRST, LAST, ADDED."""
+    b, j = tl.arange(0, BLOCKS), tl.arange(0, B)
+    q = b[:, None] * B + j[None, :]
+    mine = (tl.load(WIN + q) == i).to(tl.int32)
+    here = tl.sum(mine, 1)
+    before = tl.cumsum(here, 0) - here
+    tl.store(LIST + before[:, None] + tl.cumsum(mine, 1) - 1, q, mask=mine > 0)
     tl.debug_barrier()
-    m, until = tl.zeros((CHUNK,), tl.int32), tl.full((CHUNK,), CHUNK, tl.int32)
-    for start in tl.range(0, CHUNK, B, num_stages=1):
-        other = start + tl.arange(0, B)
-        same = (win[:, None] == tl.load(NOTES + other)[None, :]) & (win >= 0)[:, None]
-        m += tl.sum((same & (other[None, :] <= q[:, None])).to(tl.int32), 1)
-        until = tl.minimum(until, tl.min(tl.where(same & (other[None, :] > q[:, None]), other[None, :], CHUNK), 1))
-    tl.store(NOTES + CHUNK + q, m)
-    tl.debug_barrier()
-    return m, until
+    number = tl.sum(here, 0)
+    latest = WIDTH + tl.load(LIST + before - 1, mask=before > 0, other=0)
+    tl.store(LATEST + b * WIDTH + i, tl.where(before > 0, latest, i))
+    tl.store(FIRST + b * WIDTH + i, tl.load(LIST + before, mask=here > 0, other=0) - b * B, mask=here > 0)
+    tl.store(FIRST + b * WIDTH + i, tl.full((BLOCKS,), B, tl.int32), mask=here == 0)
+    tl.store(LAST + i, tl.where(number > 0, WIDTH + tl.load(LIST + tl.maximum(number - 1, 0)), i))
+    tl.store(ADDED + i, number)
+    return number
 
 
 @triton.jit
 def versions(
-    X, first_row, good, win, i, m, CT, POWER, NOTES, VERSION, FIRST, alpha, decay, d,
-    WIDTH: tl.constexpr, D: tl.constexpr, CHUNK: tl.constexpr, B: tl.constexpr, MIX: tl.constexpr,
+    i, number, X, start, TABLE, WEIGHT, COUNTS, LIST, UNTIL, POWER, alpha, balance, base, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, G: tl.constexpr,
 ):  # fmt: skip
-    """What cluster i = win(q) becomes with state q: (1−α)^m μ_i + Σ α (1−α)^(later) s over the m that chose it so far.
+    """(1−α)^m μ_i + Σ α (1−α)^(m−1−r) s_r over the first m states of LIST, for every m. OUT: TABLE, WEIGHT, UNTIL."""
+    p, g = tl.arange(0, D), tl.arange(0, G)
+    behind = g[:, None] - g[None, :]
+    share = tl.where(behind >= 0, alpha * tl.load(POWER + tl.maximum(behind, 0)), 0.0)
+    decay, count = tl.load(POWER + 1 + g), tl.load(COUNTS + i) - base
+    center = tl.load(TABLE + i * D + p)
+    for done in tl.range(0, number, G, num_stages=1):
+        inside = done + g < number
+        q = tl.load(LIST + done + g, mask=inside, other=0)
+        tl.store(UNTIL + q, tl.load(LIST + done + g + 1, mask=done + g + 1 < number, other=2147483647), mask=inside)
+        place = (start + q).to(tl.int64)[:, None] * d + p[None, :]
+        x = tl.load(X + place, mask=inside[:, None] & (p < d)[None, :], other=0.0)
+        new = tl.dot(share, x, decay[:, None] * center[None, :], input_precision="ieee")
+        tl.store(TABLE + (WIDTH + q)[:, None] * D + p[None, :], new, mask=inside[:, None])
+        tl.store(WEIGHT + WIDTH + q, balance * (count + done + 1 + g).to(tl.float32), mask=inside)
+        center = tl.sum(tl.where((g == G - 1)[:, None], new, 0.0), 0)
 
-    OUT: VERSION (d, CHUNK); FIRST (WIDTH,), the first state that chooses a cluster.
-    """
-    p, q = tl.arange(0, D), tl.arange(0, CHUNK)
-    here = (win >= 0)[:, None] & (p < d)[None, :]
-    new = tl.load(CT + p[None, :] * WIDTH + i[:, None], mask=here, other=0.0) * tl.load(POWER + m)[:, None]
-    for start in tl.range(0, CHUNK, B, num_stages=1):
-        other = start + tl.arange(0, B)
-        same = (win[:, None] == tl.load(NOTES + other)[None, :]) & (other[None, :] <= q[:, None])
-        behind = (m[:, None] - tl.load(NOTES + CHUNK + other)[None, :]).to(tl.float32)
-        share = tl.where(same, alpha * tl.exp2(behind * decay), 0.0)
-        row = (first_row + other).to(tl.int64)
-        x = tl.load(X + row[:, None] * d + p[None, :], mask=(row < good)[:, None] & (p < d)[None, :], other=0.0)
-        new = tl.dot(share, x, new, input_precision=MIX)
-    tl.store(VERSION + p[None, :] * CHUNK + q[:, None], new, mask=here)
-    tl.store(FIRST + i, q, mask=(win >= 0) & (m == 1))
+
+@triton.jit
+def rows_of(cols, b, k, LATEST, WIDTH: tl.constexpr, B: tl.constexpr):
+    """Where in the table the columns of a block are."""
+    made = (cols >= k) & (cols < k + B)
+    return tl.where(made, WIDTH + b * B + (cols - k), tl.load(LATEST + b * WIDTH + cols))
+
+
+@triton.jit
+def lay_out(b, k, TABLE, LATEST, COLUMNS, d, WIDTH: tl.constexpr, D: tl.constexpr, B: tl.constexpr, R: tl.constexpr):
+    """The columns of a block, each dimension in one piece. OUT: COLUMNS (d, WIDTH)."""
+    p = tl.arange(0, D)
+    for start in tl.range(0, WIDTH, R, num_stages=1):
+        cols = start + tl.arange(0, R)
+        place = rows_of(cols, b, k, LATEST, WIDTH, B)[:, None] * D + p[None, :]
+        rows = tl.load(TABLE + place, mask=(p < d)[None, :], other=0.0)
+        tl.store(COLUMNS + p[None, :] * WIDTH + cols[:, None], rows, mask=(p < d)[None, :])
     tl.debug_barrier()
 
 
 @triton.jit
-def winners(
-    X, off, ok, r, win, until, later, VALUE, VERSION, FIRST, d,
-    WIDTH: tl.constexpr, CHUNK: tl.constexpr, BS: tl.constexpr, BK: tl.constexpr, U: tl.constexpr,
-):  # fmt: skip
-    """Eq. 4 among clusters that no state before r chose, and the latest versions of the others."""
-    q = tl.arange(0, CHUNK)
-    met = (q[None, :] < r[:, None]) & (r[:, None] <= until[None, :]) & (win >= 0)[None, :]
-    square = squares(X, off, ok, VERSION, q, d, CHUNK, BS, CHUNK, U)
-    value = tl.where(met, tl.sqrt(square) + later[None, :], float("inf"))
-    ahead, version = lowest(value, win[None, :])
-    best = tl.full((BS, BK), float("inf"), tl.float32)
-    where = tl.zeros((BS, BK), tl.int32)
-    for start in range(0, WIDTH, BK):
-        cols = start + tl.arange(0, BK)
-        untouched = r[:, None] <= tl.load(FIRST + cols)[None, :]
-        frozen = tl.where(untouched, tl.load(VALUE + r[:, None] * WIDTH + cols[None, :]), float("inf"))
-        where = tl.where(frozen < best, cols[None, :], where)
-        best = tl.minimum(best, frozen)
-    least, chosen = lowest(best, where)
-    chosen = tl.where((ahead < least) | ((ahead == least) & (version < chosen)), version, chosen)
-    return tl.where(ok, chosen, -1)
+def seen(cols, b, k, WIN, FIRST, UNTIL, WIDTH: tl.constexpr, B: tl.constexpr):
+    """Whose columns these are, and which states of the block meet them: those after `low` and up to `high`.
+
+    A cluster as the block begins is met until one of its states changes it; a version after the state that made it,
+    until the next.
+    """
+    made, v = (cols >= k) & (cols < k + B), cols - k
+    win = tl.load(WIN + b * B + v, mask=made, other=-1)
+    high = tl.load(UNTIL + b * B + v, mask=made & (win >= 0), other=0) - b * B
+    high = tl.where(made, tl.where(win >= 0, high, -1), -1)
+    first = tl.load(FIRST + b * WIDTH + cols, mask=cols < k, other=-1)
+    return tl.where(made, win, cols), tl.where(made, v, -1), tl.where(cols < k, first, high)
 
 
 @triton.jit
-def keep(
-    CT, WEIGHT, COUNTS, VERSION, i, last, later, total, d, WIDTH: tl.constexpr, D: tl.constexpr, CHUNK: tl.constexpr
-):
-    """The last version of each cluster is what it is after the chunk. OUT: CT, WEIGHT, COUNTS."""
-    p, q = tl.arange(0, D), tl.arange(0, CHUNK)
-    here = last[:, None] & (p < d)[None, :]
-    new = tl.load(VERSION + p[None, :] * CHUNK + q[:, None], mask=here, other=0.0)
-    tl.store(CT + p[None, :] * WIDTH + i[:, None], new, mask=here)
-    tl.store(WEIGHT + i, later, mask=last)
-    tl.store(COUNTS + i, total, mask=last)
+def nearest(
+    b, k, X, off, ok, COLUMNS, WEIGHT, WIN, LATEST, FIRST, UNTIL, d,
+    WIDTH: tl.constexpr, B: tl.constexpr, BK: tl.constexpr, U: tl.constexpr,
+):  # fmt: skip
+    """Eq. 4 among what each state of a block meets, the lowest index on a tie."""
+    r = tl.arange(0, B)[:, None]
+    best = tl.full((B, BK), float("inf"), tl.float32)
+    where = tl.full((B, BK), 2147483647, tl.int32)
+    for start in tl.range(0, WIDTH, BK, num_stages=1):
+        cols = start + tl.arange(0, BK)
+        square = squares(X, off, ok, COLUMNS, cols, d, WIDTH, B, BK, U)
+        name, low, high = seen(cols, b, k, WIN, FIRST, UNTIL, WIDTH, B)
+        weight = tl.load(WEIGHT + rows_of(cols, b, k, LATEST, WIDTH, B))
+        met = (r > low[None, :]) & (r <= high[None, :])
+        value = tl.where(met, tl.sqrt(square) + weight[None, :], float("inf"))
+        where = tl.where((value < best) | ((value == best) & (name[None, :] < where)), name[None, :], where)
+        best = tl.minimum(best, value)
+    _least, chosen = lowest(best, where)
+    return chosen
+
+
+@triton.jit
+def choose(
+    b, k, X, start, good, WIN, TABLE, WEIGHT, LATEST, FIRST, UNTIL, COLUMNS, DIRTY, CHANGED, epoch, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, B: tl.constexpr, BK: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+):  # fmt: skip
+    """New winners of a block of states. OUT: WIN, DIRTY (clusters to be collected), CHANGED."""
+    r = tl.arange(0, B)
+    q = start + b * B + r
+    ok, off = q < good, q.to(tl.int64) * d
+    lay_out(b, k, TABLE, LATEST, COLUMNS, d, WIDTH, D, B, R)
+    chosen = nearest(b, k, X, off, ok, COLUMNS, WEIGHT, WIN, LATEST, FIRST, UNTIL, d, WIDTH, B, BK, U)
+    chosen = tl.where(ok, tl.minimum(chosen, k - 1), -1)  # a NaN has no nearest, and must not write elsewhere
+    old = tl.load(WIN + b * B + r)
+    tl.debug_barrier()  # all warps have read the old winners
+    tl.store(WIN + b * B + r, chosen)
+    other = chosen != old
+    tl.store(DIRTY + old, epoch, mask=other & (old >= 0))
+    tl.store(DIRTY + chosen, epoch, mask=other)
+    change = tl.min(tl.where(other, b * B + r, 2147483647), 0)
+    if change < 2147483647:
+        tl.atomic_min(CHANGED + epoch % 4, change)
 
 
 @triton.jit
 def update_kernel(
-    X, GOOD, CT, WEIGHT, COUNTS, BASE, POWER, SCALAR, VALUE, VERSION, FIRST, NOTES, WORD, d,
-    WIDTH: tl.constexpr, D: tl.constexpr, CHUNK: tl.constexpr, BS: tl.constexpr, BK: tl.constexpr, B: tl.constexpr,
-    U: tl.constexpr, MIX: tl.constexpr,
+    X, GOOD, TABLE, WEIGHT, COUNTS, BASE, POWER, SCALAR, LATEST, FIRST, UNTIL, LAST, ADDED, WIN, LIST, COLUMNS,
+    DIRTY, CHANGED, BELL, k, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, BLOCKS: tl.constexpr, B: tl.constexpr, BK: tl.constexpr, G: tl.constexpr,
+    R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
-    """Assign, move and count (Eqs. 4 to 6), state after state.
+    """Assign, move and count (Eqs. 4 to 6), state after state. OUT: TABLE (WIDTH + BLOCKS · B, D), COUNTS (WIDTH,).
 
-    OUT: CT (P, d, WIDTH), WEIGHT, COUNTS (P, WIDTH).
-    SCALAR: step size α, balance, log₂(1 − α). FIRST (P, WIDTH) is CHUNK everywhere between rounds.
+    SCALAR: step size α, balance. CHANGED (4,), the first state whose winner changed in a round; a slot is cleared two
+    rounds ahead, when nobody reads it any more. DIRTY (WIDTH,) holds the round in which a cluster's states changed.
     """
-    alpha, balance, decay = tl.load(SCALAR), tl.load(SCALAR + 1), tl.load(SCALAR + 2)
-    base, good, me = tl.load(BASE), tl.load(GOOD), tl.program_id(0)
-    CT += me * d * WIDTH
-    WEIGHT += me * WIDTH
-    COUNTS += me * WIDTH
-    FIRST += me * WIDTH
-    VERSION += me * d * CHUNK
-    NOTES += me * 2 * CHUNK
-    r = me * BS + tl.arange(0, BS)  # the states of a chunk that this program looks after
+    alpha, balance = tl.load(SCALAR), tl.load(SCALAR + 1)
+    base, good = tl.load(BASE), tl.load(GOOD)
+    me, programs = tl.program_id(0), tl.num_programs(0)
+    LIST += me * BLOCKS * B
+    COLUMNS += me.to(tl.int64) * d * WIDTH
     epoch = tl.full((), 0, tl.int32)
-    for start in range(0, good, CHUNK):
-        ok = start + r < good
-        off = (start + r).to(tl.int64) * d
-        chosen = guess(X, off, ok, r, CT, WEIGHT, VALUE, d, WIDTH, BS, BK, U)
-        epoch += 1
-        win = exchange(WORD, r, chosen, epoch, CHUNK)
-        changed = 1
-        while changed > 0:
-            i = tl.where(win >= 0, win, 0)
-            m, until = places(win, NOTES, CHUNK, B)
-            versions(
-                X, start, good, win, i, m, CT, POWER, NOTES, VERSION, FIRST, alpha, decay, d, WIDTH, D, CHUNK, B, MIX
-            )
-            total = tl.load(COUNTS + i) + m
-            later = balance * (total - base).to(tl.float32)
-            chosen = winners(X, off, ok, r, win, until, later, VALUE, VERSION, FIRST, d, WIDTH, CHUNK, BS, BK, U)
+    meetings = tl.full((), 0, tl.int32)
+    for start in tl.range(0, good, BLOCKS * B, num_stages=1):
+        for i in tl.range(me, k, programs, num_stages=1):
+            begin(i, TABLE, WEIGHT, COUNTS, LAST, ADDED, LATEST, FIRST, d, WIDTH, D, BLOCKS, B)
+        for b in tl.range(me, BLOCKS, programs, num_stages=1):
+            tl.store(WIN + b * B + tl.arange(0, B), tl.full((B,), -1, tl.int32))
+        meetings = meet(BELL, meetings)
+        first = tl.full((), 0, tl.int32)
+        while first < BLOCKS * B:
+            if me == 0:
+                tl.store(CHANGED + (epoch + 2) % 4, BLOCKS * B)
+            for b in tl.range(me, BLOCKS, programs, num_stages=1):
+                if b * B + B > first:  # states before the first that changed are settled
+                    choose(
+                        b, k, X, start, good, WIN, TABLE, WEIGHT, LATEST, FIRST, UNTIL, COLUMNS, DIRTY, CHANGED, epoch,
+                        d, WIDTH, D, B, BK, R, U,
+                    )  # fmt: skip
+            meetings = meet(BELL, meetings)
+            first = tl.load(CHANGED + epoch % 4, volatile=True)
+            if first < BLOCKS * B:
+                for i in tl.range(me, k, programs, num_stages=1):
+                    if tl.load(DIRTY + i) == epoch:
+                        number = collect(i, WIN, LIST, LATEST, FIRST, LAST, ADDED, WIDTH, BLOCKS, B)
+                        versions(
+                            i, number, X, start, TABLE, WEIGHT, COUNTS, LIST, UNTIL, POWER, alpha, balance, base,
+                            d, WIDTH, D, G,
+                        )  # fmt: skip
+                        tl.debug_barrier()  # the list is used again
+                meetings = meet(BELL, meetings)
             epoch += 1
-            fresh = exchange(WORD, r, chosen, epoch, CHUNK)
-            tl.store(FIRST + i, CHUNK, mask=win >= 0)
-            changed = tl.sum((fresh != win).to(tl.int32), 0)
-            if changed == 0:
-                keep(CT, WEIGHT, COUNTS, VERSION, i, (win >= 0) & (until == CHUNK), later, total, d, WIDTH, D, CHUNK)
-                tl.debug_barrier()  # the next guess reads what other warps have just kept
-            win = fresh
-            tl.debug_barrier()
+    for i in tl.range(me, k, programs, num_stages=1):
+        begin(i, TABLE, WEIGHT, COUNTS, LAST, ADDED, LATEST, FIRST, d, WIDTH, D, BLOCKS, B)
