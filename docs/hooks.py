@@ -66,4 +66,5 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def on_post_build(config: Any) -> None:
     """The search's index once more, as a script: a page that was opened from disk may not read other files."""
     folder = Path(config.site_dir) / "search"
+    (Path(config.site_dir) / "404.html").unlink()  # it names its files from a server's root, which nobody promised
     (folder / "search_index.js").write_text(f"var __index = {(folder / 'search_index.json').read_text()}")

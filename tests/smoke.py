@@ -40,25 +40,47 @@ def commands() -> None:
         assert "usage" in call(name, "--help").stdout
 
 
+IN_PYTHON = {
+    "import voronaut.sb3": "sb3",
+    "import voronaut.jax": "jax",
+    "import voronaut.adapters.torchrl_env": "torchrl",
+    "import voronaut.adapters.rsl_rl": "rsl",
+    "import voronaut.adapters.rllib": "rllib",
+    "import voronaut as vn; vn.RND(dim=3)": "jax",
+    "import voronaut as vn; vn.RE3(dim=3)": "jax",
+    "import voronaut as vn; vn.KMeansEntropy": "entropy",
+    "import voronaut as vn; vn.train('maze', out='runs', steps=512)": "train",
+    "import voronaut.tasks as tasks; tasks.make('cheetah-run', [0], 1)": "train",
+    "from voronaut.experiments.report import report; report(['runs'], 'report.html')": "report",
+}
+ON_THE_COMMAND_LINE = {
+    "demo": "train",
+    "train maze --out maze": "train",
+    "report . --out report.html": "report",
+    "entropy x.parquet": "parquet",
+    "entropy x.npy --plot x.png": "plot",
+}
+
+
 def missing() -> None:
-    """What needs an extra says which, in one line and without a traceback."""
-    wants = {
-        "sb3": "import voronaut.sb3",
-        "jax": "import voronaut.jax",
-        "torchrl": "import voronaut.adapters.torchrl_env",
-        "rsl": "import voronaut.adapters.rsl_rl",
-        "rllib": "import voronaut.adapters.rllib",
-        "entropy": "import voronaut as vn; vn.KMeansEntropy",
-        "train": "import voronaut as vn; vn.train('maze', out='runs', steps=512)",
-    }
-    for extra, code in wants.items():
+    """What needs an extra says which, in one line, and on the command line without a traceback."""
+    for code, extra in IN_PYTHON.items():
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert done.returncode != 0, f"{code} should need an extra"
-        assert f"voronaut[{extra}]" in done.stderr or "pip install 'voronaut[" in done.stderr, done.stderr
-    for words in ("demo", "train maze --out maze"):
-        done = call(*words.split())
-        assert done.returncode != 0 and "Traceback" not in done.stderr, done.stderr
-        assert "voronaut[" in done.stderr, done.stderr
+        told(done, extra)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "x.parquet").write_bytes(b"PAR1")
+        np.save(Path(folder) / "x.npy", np.random.default_rng(0).normal(size=(200, 2)))
+        for words, extra in ON_THE_COMMAND_LINE.items():
+            done = call(*words.split(), folder=folder)
+            told(done, extra)
+            assert "Traceback" not in done.stderr, done.stderr
+
+
+def told(done: subprocess.CompletedProcess[str], extra: str) -> None:
+    """It failed, and its last line names this extra and no other."""
+    assert done.returncode != 0, f"{done.args} should need voronaut[{extra}]"
+    last = done.stderr.strip().rpartition("\n")[2]
+    assert f"pip install 'voronaut[{extra}]'" in last and last.count("voronaut[") == 1, (done.args, done.stderr)
 
 
 def entropy() -> None:
@@ -76,4 +98,4 @@ if __name__ == "__main__":
     commands()
     missing()
     entropy()
-    print("the wheel works with numpy, numba and scipy alone")
+    print("voronaut works with numpy, numba and scipy alone")

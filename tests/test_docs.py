@@ -3,6 +3,8 @@
 The pages and examples of the adapters run in tests/adapters, each where its library is installed.
 """
 
+import json
+import os
 import re
 import shlex
 import subprocess
@@ -21,6 +23,15 @@ TINY = {  # what makes a command of these pages short; the last of two equal opt
     "demo": ["--steps", "4096"],
     "train": ["--steps", "512", "--rollout", "256", "--envs", "2", "--seeds", "1", "--backend", "dm_control"],
 }
+QUICK = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # XLA would optimise for longer than these runs last
+ONE_BY_ONE = """
+import json, sys
+from voronaut.cli import main
+
+for words in json.loads(sys.argv[1]):
+    if code := main(words):
+        sys.exit(f"voronaut {' '.join(words)} ended with {code}")
+"""
 EXAMPLES = {"two_streams.py": ["two.png"], "cheetah.py": ["512", "cheetah"]}
 
 
@@ -29,11 +40,20 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if p.parent.name != "adapters"], ids=lambda page: page.name)
-def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, whose libraries are loaded once for all; but JAX can be made quick only before it starts."""
     code = "\n".join(blocks(page, "python"))
-    if code:
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    if "voronaut.jax" in code:
+        run([sys.executable, "-c", code], tmp_path)
+    else:
+        monkeypatch.chdir(tmp_path)
+        exec(compile(code, page.name, "exec"), {"__name__": "__main__"})
+
+
+def run(command: list[str], folder: Path) -> None:
+    """A process that must end well."""
+    done = subprocess.run(command, cwd=folder, env=QUICK, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -51,14 +71,14 @@ def test_voronaut_commands_parse(page: Path) -> None:
 
 
 def test_a_newcomers_commands_run_in_their_order(tmp_path: Path) -> None:
-    """README, then docs/start.md; a command that is on both runs once."""
+    """README, then docs/start.md, in one process; a command that is on both runs once."""
     text = "".join(block for page in TO_RUN for block in blocks(page, "bash"))
     lines = [tuple(shlex.split(line, comments=True)) for line in text.splitlines()]
     assert {words[0] for words in lines if words} == {"make", ".", "voronaut"}
-    for _, name, *words in dict.fromkeys(line for line in lines if line[:1] == ("voronaut",)):
-        command = [sys.executable, "-m", "voronaut", name, *words, *TINY.get(name, [])]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (command, done.stderr)
+    wanted = [words for words in dict.fromkeys(lines) if words[:1] == ("voronaut",)]
+    tiny = [[name, *words, *TINY.get(name, [])] for _, name, *words in wanted]
+    assert {words[0] for words in tiny} == {"demo", "train", "report"}
+    run([sys.executable, "-c", ONE_BY_ONE, json.dumps(tiny)], tmp_path)
     assert (tmp_path / "out" / "demo" / "maze.gif").exists()
     assert (tmp_path / "report.html").exists()
 
@@ -79,7 +99,5 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "examples" / name), *EXAMPLES[name]]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run([sys.executable, str(ROOT / "examples" / name), *EXAMPLES[name]], tmp_path)
     assert list(tmp_path.rglob("*.png"))

@@ -22,6 +22,7 @@ EXPERIMENTS = {
     "exploration": "six sparse tasks, PPO alone and with KME, RND and RE3",
     "scale": "the weight of each bonus on Cheetah",
     "parameters": "KME's parameters on Cheetah, one at a time",
+    "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
     "chunks": "what absorbing a stream in chunks, as GPUs do, changes",
 }
@@ -83,7 +84,10 @@ def _add_train(menu: Any) -> None:
     add("--quiet", action="store_true", help="show no progress")
     add("--wandb", nargs="?", const="voronaut", metavar="PROJECT", help="send everything to Weights & Biases too "
         "(project voronaut; needs voronaut[wandb]; WANDB_MODE=offline keeps it on disk)")  # fmt: skip
-    train.epilog = "A bonus's own parameters: --kme.clusters 300, --rnd.scale 1e-5, --kme.scale linear:0.01:0, ..."
+    train.epilog = (
+        "A bonus's own parameters: --kme.clusters 300, --rnd.scale 1e-5, --kme.scale linear:0.01:0, ... "
+        "\nHow rollouts meet KME: --kme.absorb shuffled (Algorithm 2), in-order, online (Algorithm 1), online-shuffled"
+    )
     train.set_defaults(run=commands.run_train)
 
 
@@ -114,8 +118,8 @@ def _add_reproduce(menu: Any) -> None:
         help="a task or a cell such as cheetah-run-paper; of entropy a part such as walks; repeatable",
     )
     add("--method", action="append", dest="methods", metavar="NAME", help="none, kme, rnd or re3; repeatable (all)")
-    add("--seeds", type=int, metavar="N", help="seeds per cell (exploration: 5, else 3)")
-    add("--steps", type=_number, metavar="N", help="steps per run (exploration: 5e6, else 2e6)")
+    add("--seeds", type=int, metavar="N", help="seeds per cell (exploration: 5, sb3: 2, else 3)")
+    add("--steps", type=_number, metavar="N", help="steps per run (exploration: 5e6, sb3: 1e6, else 2e6)")
     add("--budget", type=_duration, metavar="25m", help="stop at a checkpoint after this time, such as 90s, 25m or 2h")
     add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
     add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/WHAT)")
@@ -157,8 +161,9 @@ def _add_entropy(menu: Any) -> None:
     command = menu.add_parser(
         "entropy",
         help="entropy in nats of the rows of a file or of a stream of lines",
-        description="Entropy in nats, with its sampling error, in memory that does not grow with the file. Rows of npy "
-        "and npz files are taken in shuffled order, those of text, parquet and stdin as they come.",
+        description="Entropy in nats, with its sampling error, in memory that does not grow with the file. Rows of "
+        "files are shuffled first (of text and parquet within a pool of 64 MB), those of stdin taken as they come. "
+        "What the number means and when not to trust it: docs/entropy.md.",
     )
     add = command.add_argument
     add("file", metavar="FILE", help=".npy, .npz, .csv, .tsv, .txt or .parquet; - for lines on stdin")
@@ -167,6 +172,7 @@ def _add_entropy(menu: Any) -> None:
     add("--resolution", type=float, metavar="SHARE", help="blur of columns with repeated values, in scales (1e-3)")
     add("--drop-bad", action="store_const", const="drop", dest="on_bad", help="leave out rows with NaN or infinity")
     add("--key", metavar="NAME", help="which array of an npz file")
+    add("--columns", metavar="A,B", help="only these columns, by name or by place from 0 on (all)")
     add("--seed", type=int, metavar="N", help="of the clusters' start (0)")
     add("--plot", type=Path, metavar="out.png", help="draw the estimate over the rows")
     add("--json", action="store_true", help="print one JSON object instead")

@@ -58,7 +58,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
     plan = sweep.choose(options.only, sweep.make_plan(experiment.PLAN, **given))
     if not options.status:
         if not options.draw:
-            sweep.run(plan, budget=options.budget)
+            getattr(experiment, "run", sweep.run)(plan, budget=options.budget)
         for path in _draw(experiment, plan, options):
             print(path)
     print(sweep.status(plan))
@@ -106,7 +106,8 @@ def run_entropy(options: argparse.Namespace) -> int:
 
     names = ("method", "clusters", "resolution", "on_bad", "seed")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    return entropy(options.file, key=options.key, plot=options.plot, as_json=options.json, **given)
+    wanted = {"key": options.key, "columns": options.columns, "plot": options.plot, "as_json": options.json}
+    return entropy(options.file, **wanted, **given)
 
 
 def run_bench(options: argparse.Namespace) -> int:

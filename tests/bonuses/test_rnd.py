@@ -125,4 +125,4 @@ def test_construction_starts_no_device_and_missing_jax_says_what_to_install() ->
     subprocess.run([sys.executable, "-c", quiet], check=True)
     missing = "import sys; sys.modules['jax'] = None; import voronaut as vn; vn.HashCount(dim=3); vn.RND(dim=3)"
     done = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True, check=False)
-    assert "jax is missing. Install it with: pip install 'voronaut[train]'" in done.stderr
+    assert "jax is missing. Install it with: pip install 'voronaut[jax]'" in done.stderr

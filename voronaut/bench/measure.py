@@ -44,4 +44,4 @@ def keep(folder: Path, name: str, result: Mapping[str, Any], text: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     where = "\n".join(f"- {key}: {value}" for key, value in result["machine"].items())
-    (folder / f"{name}.md").write_text(f"{text}\n\nMeasured on:\n{where}\n")
+    (folder / f"{name}.md").write_text(f"{text}\n\nMeasured on:\n\n{where}\n")

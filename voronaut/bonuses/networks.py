@@ -13,7 +13,7 @@ try:
     import jax.numpy as jnp
     from jax import lax
 except ImportError as error:
-    raise ImportError("jax is missing. Install it with: pip install 'voronaut[train]'") from error
+    raise ImportError("jax is missing. Install it with: pip install 'voronaut[jax]'") from error
 
 Array = Any  # a NumPy or a JAX array: the first call carries the former to the device
 Layers = list[tuple[Array, Array]]

@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ def run(out: Path, *, seed: int = 0, steps: float = STEPS) -> int:
         if not train(config, out / "runs"):
             print(f"\ninterrupted; the same command goes on from here: {out}", file=sys.stderr)
             return INTERRUPTED
-        record = maze_film.collect(out / "runs", seed, config.rollout)
+        none, kme = (out / "runs" / f"{name}-{seed}" for name in maze_film.METHODS)
+        record = maze_film.collect(none, kme, config.rollout)
         maze_film.save(out / "maze.npz", record)
         made = [maze_film.draw(record, out / "maze.png"), maze_film.film(record, out / "maze.gif")]
     except KeyboardInterrupt:
@@ -42,11 +43,18 @@ def run(out: Path, *, seed: int = 0, steps: float = STEPS) -> int:
     return 0
 
 
-def choose(seeds: Sequence[int], steps: float) -> Config:
+def choose(
+    seeds: Sequence[int],
+    steps: float,
+    *,
+    kme: Mapping[str, Any] = KME,
+    methods: Sequence[str] = tuple(maze_film.METHODS),
+) -> Config:
     """PPO alone and with KME in the maze."""
     rollout = min(SETTINGS["rollout"], max(int(steps) // 16 * 16, 16))
     given = {**SETTINGS, "rollout": rollout}
-    return configure("maze", bonuses=list(maze_film.METHODS), seeds=seeds, steps=steps, options={"kme": KME}, **given)
+    options = {"kme": dict(kme)} if kme else {}
+    return configure("maze", bonuses=list(methods), seeds=list(seeds), steps=steps, options=options, **given)
 
 
 def check(out: Path) -> None:

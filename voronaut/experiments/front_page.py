@@ -1,6 +1,7 @@
-"""Computed tables of README.md and docs/performance.md. `python -m voronaut.experiments.front_page` renews them.
+"""Computed parts of README.md, docs/performance.md and docs/watching.md.
 
-They come from results/ and benchmarks/ alone, and a test holds the page to them.
+`python -m voronaut.experiments.front_page` renews them. They come from results/ and benchmarks/ alone, and a test holds
+the pages to them.
 """
 
 import json
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from voronaut.experiments import drawing, exploration, stats, sweep
+from voronaut.experiments import drawing, exploration, maze, stats, sweep
 from voronaut.experiments.exploration_figures import METHODS, Data
 from voronaut.experiments.exploration_tables import pretty, table
 from voronaut.experiments.parts import fill
@@ -19,11 +20,11 @@ BONUSES = {"kme": "KME, 300 clusters", "rnd": "RND", "re3": "RE3", "hash": "Hash
 
 
 def results(plan: Plan = exploration.PLAN) -> str:
-    """Mean return over training with its interval, and seeds with reward at the end, by method and task."""
+    """Mean return over training with its interval, and seeds with reward at the end, by task and method."""
     data, _ = sweep.collect(plan)
     cells = [c for c in plan.cells if all(len(data[c.name].get(m, ())) == plan.seeds for m in ("none", "kme"))]
-    rows = [[drawing.NAMES[m], *(_score(data, c.name, m) for c in cells)] for m in METHODS]
-    return table(["", *(c.name for c in cells)], rows)
+    rows = [[drawing.title(c).replace("\n", ", "), *(_score(data, c.name, m) for m in METHODS)] for c in cells]
+    return table(["task", *(drawing.NAMES[m] for m in METHODS)], rows)
 
 
 def _score(data: Data, cell: str, method: str) -> str:
@@ -45,8 +46,12 @@ def cost(path: Path = COST) -> str:
 
 
 def pages() -> dict[Path, dict[str, str]]:
-    """Every computed part of both pages, by name."""
-    return {Path("README.md"): {"results": results(), "cost": cost()}, Path("docs/performance.md"): {"cost": cost()}}
+    """Every computed part of the pages, by name."""
+    return {
+        Path("README.md"): {"results": results(), "cost": cost()},
+        Path("docs/performance.md"): {"cost": cost()},
+        Path("docs/watching.md"): maze.sections(),
+    }
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def square(axes: Any, low: float, high: float, title: str) -> None:
 def memory(path: Path) -> Path:
     """What the clusters remember of a walk: objective and entropy grow as it gets around."""
     states = walk(16_000)
-    with figure(path, 3, (10, 4.1)) as panels:
+    with figure(path, 3, (10, 3.95)) as panels:
         for axes, steps in zip(panels, (250, 2000, 16_000), strict=True):
             kme = clustered(states[:steps])
             axes.plot(*states[:steps][:: max(1, steps // 2000)].T, ".", color=COLORS["kme"], ms=2, alpha=0.6)
@@ -70,7 +70,7 @@ def worth(path: Path) -> Path:
     kme = clustered(states, dtype="float64")
     side = np.linspace(-0.05, 1.05, 221)
     grid = np.stack(np.meshgrid(side, side), axis=-1)
-    with figure(path, 1, (5.4, 4.4)) as axes:
+    with figure(path, 1, (5, 4.1)) as axes:
         shown = axes.pcolormesh(side, side, kme.rewards(grid), cmap="PRGn", vmin=-0.12, vmax=0.12, rasterized=True)
         axes.plot(*states[::8].T, ".", color=INK, ms=1, alpha=0.35)
         axes.plot(*kme.centers.T, "o", color=INK, ms=4, mec="white", mew=0.5)
@@ -89,7 +89,7 @@ def uneven(states: int = 20_000, seed: int = 0) -> Array:
 def balance(path: Path) -> Path:
     """Centers and cell masses without balancing, with enough, and with far too much."""
     states = uneven()
-    with figure(path, 3, (10, 4.1)) as panels:
+    with figure(path, 3, (10, 3.95)) as panels:
         for axes, kappa in zip(panels, (0.0, 1e-3, 1.0), strict=True):
             kme = clustered(states, rollout=2000, clusters=60, balance=kappa)
             axes.plot(*states[::8].T, ".", color=PALE, ms=1.5)

@@ -42,9 +42,9 @@ class Numbers(NamedTuple):
     returns: float  # mean of the last rollouts
 
 
-def collect(folder: Path, seed: int, rollout: int) -> Record:
-    """The record of an experiment that has ended."""
-    runs = [folder / f"{name}-{seed}" for name in METHODS]
+def collect(none: Path, kme: Path, rollout: int) -> Record:
+    """The record of two runs that have ended."""
+    runs = [none, kme]
     frames = [[snapshots.read(path) for path in snapshots.saved(run)] for run in runs]
     rows = [logs.read(run / "progress.jsonl") for run in runs]
 

@@ -17,6 +17,7 @@ def report(asked: Sequence[str | Path], out: str | Path, *, now: float | None = 
 
     `now` (seconds since 1970) tells a run that is under way from one that stopped.
     """
+    page.check()
     moment = time.time() if now is None else now
     reading = read([Path(folder) for folder in asked], moment)
     if not reading.runs:

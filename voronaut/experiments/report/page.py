@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import importlib.util
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -41,15 +42,19 @@ def embedded(content: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
+def check() -> None:
+    """Miss a library before the runs are read, which may take a while."""
+    for name in ("jinja2", "plotly"):
+        if importlib.util.find_spec(name) is None:
+            raise ImportError(f"{name} is missing. Install it with: pip install 'voronaut[report]'")
+
+
 def _libraries() -> tuple[str, Any]:
     """plotly.js, and the page's template."""
-    try:
-        import jinja2
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise ImportError(
-            f"{error.name or 'plotly'} is missing. Install it with: pip install 'voronaut[report]'"
-        ) from error
+    check()
+    import jinja2
+    from plotly.offline import get_plotlyjs
+
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
                                      lstrip_blocks=True)  # fmt: skip
     return get_plotlyjs().replace("\r", ""), environment.from_string(_file("page.html"))

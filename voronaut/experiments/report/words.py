@@ -116,8 +116,8 @@ CHECKS = (
     Check("warning", "Log cut off", _in_state("cut"),
           "The experiment is finished, but up to {worst:.0%} of the rollouts are not in its log."),
     Check("warning", "Dead centers", _above("/empty_cells", EMPTY),
-          "Up to {worst:.0%} of the cells hold none of the states seen. Try --kme.init data or, where no gap is"
-          " clamped, a larger balance."),
+          "Up to {worst:.0%} of the cells hold none of the states seen. Try a larger balance where no gap is "
+          "clamped, and --kme.init data if it is zeros."),
     Check("warning", "Clamped gaps", clamped,
           "Up to {worst:.0%} of the gaps are negative and count as 0: balance is too strong for the scale of these "
           "states. Try a balance ten times smaller."),
