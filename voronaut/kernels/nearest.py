@@ -107,19 +107,43 @@ def bits_of(_context: Any, number: Any) -> Any:
 
 
 @compiled
+def start(x: Floats, r: int, s: int, centers: Floats, norms: Floats, out: Floats) -> None:
+    """(1 − c)‖μ_j‖² − 2 x·μ_j over the first 1 to 4 dimensions: fours are left. OUT: out (2, width)."""
+    first, two = (centers.shape[0] - 1) % 4 + 1, norms.dtype.type(-2)
+    if first == 1:
+        a, e = two * x[r, 0], two * x[s, 0]
+        for j in range(norms.shape[0]):
+            out[0, j] = norms[j] + a * centers[0, j]
+            out[1, j] = norms[j] + e * centers[0, j]
+    elif first == 2:
+        a, b, e, f = two * x[r, 0], two * x[r, 1], two * x[s, 0], two * x[s, 1]
+        for j in range(norms.shape[0]):
+            out[0, j] = norms[j] + a * centers[0, j] + b * centers[1, j]
+            out[1, j] = norms[j] + e * centers[0, j] + f * centers[1, j]
+    elif first == 3:
+        a, b, c = two * x[r, 0], two * x[r, 1], two * x[r, 2]
+        e, f, g = two * x[s, 0], two * x[s, 1], two * x[s, 2]
+        for j in range(norms.shape[0]):
+            out[0, j] = norms[j] + a * centers[0, j] + b * centers[1, j] + c * centers[2, j]
+            out[1, j] = norms[j] + e * centers[0, j] + f * centers[1, j] + g * centers[2, j]
+    else:
+        a, b, c, d = two * x[r, 0], two * x[r, 1], two * x[r, 2], two * x[r, 3]
+        e, f, g, h = two * x[s, 0], two * x[s, 1], two * x[s, 2], two * x[s, 3]
+        for j in range(norms.shape[0]):
+            t, u, v, w = centers[0, j], centers[1, j], centers[2, j], centers[3, j]
+            out[0, j] = norms[j] + a * t + b * u + c * v + d * w
+            out[1, j] = norms[j] + e * t + f * u + g * v + h * w
+
+
+@compiled
 def products(x: Floats, r: int, s: int, centers: Floats, norms: Floats, out: Floats) -> None:
     """(1 − c)‖μ_j‖² − 2 x·μ_j over all but the last eight dimensions, for two states: each center is loaded once.
 
     OUT: out (2, width).
     """
     two = norms.dtype.type(-2)
-    a, b, c, d = two * x[r, 0], two * x[r, 1], two * x[r, 2], two * x[r, 3]
-    e, f, g, h = two * x[s, 0], two * x[s, 1], two * x[s, 2], two * x[s, 3]
-    for j in range(norms.shape[0]):
-        t, u, v, w = centers[0, j], centers[1, j], centers[2, j], centers[3, j]
-        out[0, j] = norms[j] + a * t + b * u + c * v + d * w
-        out[1, j] = norms[j] + e * t + f * u + g * v + h * w
-    for p in range(4, centers.shape[0] - 8, 4):
+    start(x, r, s, centers, norms, out)
+    for p in range((centers.shape[0] - 1) % 4 + 1, centers.shape[0] - 8, 4):
         a, b, c, d = two * x[r, p], two * x[r, p + 1], two * x[r, p + 2], two * x[r, p + 3]
         e, f, g, h = two * x[s, p], two * x[s, p + 1], two * x[s, p + 2], two * x[s, p + 3]
         for j in range(norms.shape[0]):

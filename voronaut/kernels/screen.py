@@ -5,7 +5,6 @@ joints, leave one cluster in three hundred for most states, and the bounds cost 
 tried on a few states; with data that vary alike in all dimensions it is all of them.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -76,8 +75,8 @@ def choose(rows: Floats, centers: Floats, weight: Floats, states: Floats) -> Int
 
 
 def deep(dims: int) -> int:
-    """How many dimensions products take for so many: M, at least 8, in groups."""
-    return max(2 * GROUP, GROUP * math.ceil(dims / GROUP))
+    """How many dimensions products take for so many: M, at least 8."""
+    return max(2 * GROUP, dims)
 
 
 def screen(rows: Floats, centers: Floats, dims: Ints) -> Screen:
