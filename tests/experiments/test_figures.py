@@ -16,6 +16,7 @@ from voronaut.experiments import (
     page,
     parameters,
     results,
+    sb3,
     scale,
     sweep,
 )
@@ -32,9 +33,11 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_everything_redraws_in_twenty_seconds(tmp_path: Path) -> None:
     said: list[str] = []
     started = time.process_time()
-    paths = [path for each in (exploration, scale, parameters) for path in each.draw(each.PLAN, tmp_path, said.append)]
+    paths = [
+        path for each in (exploration, scale, parameters, sb3) for path in each.draw(each.PLAN, tmp_path, said.append)
+    ]
     assert time.process_time() - started < 20
-    assert [path.stem for path in paths] == [*NAMES, "scale", "parameters"] and not said
+    assert [path.stem for path in paths] == [*NAMES, "scale", "parameters", "sb3"] and not said
     assert all(imread(path).std() > 0.01 for path in paths)
 
 
@@ -72,11 +75,14 @@ def test_the_command_draws_and_names_what_is_damaged(tmp_path: Path, capsys: pyt
     data, troubles = sweep.collect(plan)
     assert "| PPO + KME | 4 |" in exploration_tables.tasks(plan, data)
     assert "kme 4 of 5" in (text := exploration_tables.missing(plan, data, troubles)) and str(broken) in text
-    assert [cell.name for cell in exploration_figures.complete(plan, data)] == ["cartpole-swingup-release"]
+    done = [cell.name for cell in exploration_figures.complete(plan, data)]
+    assert "cartpole-swingup-release" in done and "cheetah-run-release" not in done
+    rows = [row for row in exploration_tables.claims(plan, data).splitlines() if "cheetah-run-release" in row]
+    assert "| – |" not in rows[0] and all(row.endswith("| not run yet | – |") for row in rows[1:])  # PPO alone is whole
 
 
 def test_nothing_run_yet_can_be_drawn(tmp_path: Path) -> None:
-    for each in (exploration, scale, parameters):
+    for each in (exploration, scale, parameters, sb3):
         empty = each.PLAN._replace(folder=tmp_path / "none")
         assert all(path.exists() for path in each.draw(empty, tmp_path))
     nothing, troubles = sweep.collect(exploration.PLAN._replace(folder=tmp_path / "none"))
@@ -93,11 +99,16 @@ def test_parameters_draw_once_there_is_data(tmp_path: Path) -> None:
         config = sweep.config(plan, cell)
         for (method, seed), name in zip(config.runs, config.folders(), strict=True):
             curve = {key: [1.0 + seed, 2.0, 3.0] for key in results.CURVES} | {"env_steps": [1, 10, plan.steps]}
-            content = results.identity(config, method, seed) | {"curve": curve, "last_metrics": {"kme/count_cv": 0.5}}
+            last = {"kme/count_cv": 0.5, "kme/states": 8.0, "kme/grown_gaps": 4.0, "kme/recomputed_gaps": 2.0}
+            content = results.identity(config, method, seed) | {"curve": curve, "last_metrics": last}
             results.write(plan.folder / cell.name / f"{name}.json.gz", content)
     assert parameters.draw(plan, tmp_path)[0].exists()
-    assert "| balance κ | 1e-4 | 3 |" in (text := parameters.table(plan)) and "not run" not in text
+    text = parameters.table(plan)
+    assert "| balance κ | 1e-4 | 3 |" in text and "not run" not in text
     assert "| rollout B | 65536 | 3 |" in text and "0.50 [0.50, 0.50]" in text
+    order = [text.index(f"| absorb | {way} | 3 |") for way in ("shuffled", "in-order", "online", "online-shuffled")]
+    assert order == sorted(order)
+    assert "| online | 3 | 0.500 [0.500, 0.500] | 0.250 [0.250, 0.250] |" in parameters.recomputed(plan)
 
 
 @pytest.mark.parametrize(("found", "p", "side"), [((0.9, 0.6, 1), 0.01, 1), ((0.9, 0.6, 1), 0.06, 0),

@@ -88,3 +88,4 @@ def test_the_bootstrap_draws_within_strata_and_repeats_itself() -> None:
 def test_normalising_by_the_best_run() -> None:
     assert [s.tolist() for s in stats.normalise([[1.0, 2.0], [4.0, 0.0]])] == [[0.25, 0.5], [1, 0]]
     assert [s.tolist() for s in stats.normalise([[0.0, 0.0], [0.0]])] == [[0, 0], [0]]
+    assert [s.tolist() for s in stats.normalise([[0.02, 0.0], [0.0]])] == [[0.02, 0], [0]]  # nobody has learned it

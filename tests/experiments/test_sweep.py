@@ -2,6 +2,7 @@
 
 import gzip
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.experiments.toys import CELLS, plan
 from voronaut.experiments import exploration, parameters, results, scale, sweep
-from voronaut.training import loop
+from voronaut.training import checkpoint, loop, policy, ppo, rollout, ways
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,40 @@ def test_interrupted_and_resumed_is_the_same(whole: Path, tmp_path: Path) -> Non
             assert "50%" in sweep.status(plan(tmp_path)) and "left on two cores" in sweep.status(plan(tmp_path))
     assert sittings >= 4
     assert repr(curves(tmp_path)) == repr(curves(whole))  # NaN has a text, and is not equal to itself
+
+
+class Crash(BaseException):
+    """The machine went down."""
+
+
+def crashing(function: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
+    """The function, now and then cut off before its work or after it."""
+
+    def unsafe(*args: Any, **kwargs: Any) -> Any:
+        if rng.random() < 0.06:
+            raise Crash
+        result = function(*args, **kwargs)
+        if rng.random() < 0.06:
+            raise Crash
+        return result
+
+    return unsafe
+
+
+def test_cut_off_at_random_points_is_the_same(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, crashes = np.random.default_rng(0), 0
+    places = ((rollout, "collect"), (ppo, "learn"), (ways, "absorb"), (checkpoint, "save"), (policy, "save"),
+              (results, "write"))  # fmt: skip
+    for module, name in places:
+        monkeypatch.setattr(module, name, crashing(getattr(module, name), rng))
+    for _ in range(60):
+        try:
+            if sweep.run(plan(tmp_path), budget=0, say=lambda text: None, quiet=True):
+                break
+        except Crash:
+            crashes += 1
+    assert crashes > 5
+    assert repr(curves(tmp_path)) == repr(curves(whole))
 
 
 def test_a_complete_sweep_runs_nothing(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +153,12 @@ def test_a_run_that_is_there_twice_counts_once(whole: Path, tmp_path: Path) -> N
     assert len(sweep.collect(here)[0]["run"]["kme"]) == 2
 
 
+def test_the_estimate_knows_that_baselines_are_dear(tmp_path: Path) -> None:
+    kme, rnd = (sweep.choose([kind], scale.PLAN._replace(folder=tmp_path)) for kind in ("kme", "rnd"))
+    assert "about 10:00 left" in sweep.status(kme)  # 4 weights x 3 seeds x 2 million steps at 40,000 per second
+    assert "about 39:12 left" in sweep.status(rnd)
+
+
 def test_choosing(tmp_path: Path) -> None:
     whole = exploration.PLAN
     assert [c.name for c in sweep.choose(["cheetah-run"], whole).cells] == ["cheetah-run-release", "cheetah-run-paper"]
@@ -141,5 +182,6 @@ def test_each_experiment_changes_what_it_is_about_and_nothing_else() -> None:
     paper = configs["paper"].methods[0].params
     for name in parameters.VALUES:
         for method in configs[name].methods:
-            assert [key for key in paper if method.params[key] != paper[key]] == [name]
+            assert [key for key, value in method.params.items() if paper.get(key) != value] == [name]
+            assert method.params.keys() >= paper.keys()
     assert {configs[f"rollout-{size}"].rollout for size in parameters.ROLLOUTS} == {4096, 65536}

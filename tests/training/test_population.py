@@ -25,6 +25,6 @@ def test_sharing_changes_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     for cores in (1, 8):
         monkeypatch.setattr(population, "cores", lambda cores=cores: cores)
         bonuses = population.Population(small(), 17)
-        bonuses.update(states)
-        paid.append(bonuses.rewards(states)[0])
+        bonuses.absorb(states, 0)
+        paid.append(bonuses.pay(states, 1)[0])
     assert paid[0].tobytes() == paid[1].tobytes()

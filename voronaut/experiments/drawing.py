@@ -106,11 +106,21 @@ def interval(axes: Any, y: float, measured: stats.Interval, color: str, label: s
     axes.plot([measured.value], [y], "o", color=color, markersize=5.5, label=label)
 
 
-def dots(axes: Any, labels: Sequence[str], groups: Sequence[Any], color: str) -> None:
-    """Every seed as a faint dot above its label, their means joined."""
+def share_y(grid: Any) -> None:
+    """One scale per row, wide enough for all its panels that have data; numbers on the left only."""
+    for row in grid:
+        full = [axes for axes in row if axes.lines]
+        limits = [axes.get_ylim() for axes in full]
+        for index, axes in enumerate(full):
+            axes.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+            axes.tick_params(labelleft=index == 0)
+
+
+def dots(axes: Any, labels: Sequence[str], groups: Sequence[Any], color: str, line: str = "-") -> None:
+    """Every seed as a faint dot above its label, their means joined by a line."""
     for x, values in enumerate(groups):
         axes.plot(np.full(len(values), x), values, "o", color=color, alpha=0.35, markersize=5, markeredgewidth=0)
     known = [(x, float(np.mean(values))) for x, values in enumerate(groups) if len(values)]
-    axes.plot(*zip(*known, strict=True), "-o", color=color, markersize=6, linewidth=1.5)
+    axes.plot(*zip(*known, strict=True), marker="o", linestyle=line, color=color, markersize=6, linewidth=1.5)
     axes.set_xticks(range(len(labels)), labels)
     axes.set_xlim(-0.4, len(labels) - 0.6)

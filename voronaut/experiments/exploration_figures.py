@@ -21,6 +21,7 @@ CURVES = {
     "extrinsic_return": "return",
 }
 HIGHEST = {"max_step_reward": 1.03, "extrinsic_return": 1000.0}  # what a task can give
+LOWEST_TOP = {"max_step_reward": 0.0, "extrinsic_return": 1.0}  # of an axis: next to nothing shall look so
 METHODS = ("kme", "re3", "rnd", "none")  # from top to bottom
 RIVALS = METHODS[1:]
 
@@ -59,7 +60,7 @@ def _curves(axes: Any, runs: drawing.Runs, key: str, plan: Plan, spread: bool = 
     axes.set_xlim(0, plan.steps / 1e6)
     axes.set_xlabel("million steps")
     if key in HIGHEST:
-        axes.set_ylim(0, min(axes.get_ylim()[1], HIGHEST[key]))
+        axes.set_ylim(0, min(max(axes.get_ylim()[1], LOWEST_TOP[key]), HIGHEST[key]))
     axes.set_ylabel(CURVES[key])
 
 
@@ -74,17 +75,25 @@ def _legend(canvas: Any, panels: Any) -> None:
 
 
 def scores(path: Path, plan: Plan, data: Data) -> None:
-    """Area under the curve and final return of every cell, with bootstrap intervals."""
-    height = 0.62 * len(plan.cells) + 1.4
-    with figure(path, columns=2, size=(12, height)) as grid:
-        for axes, (key, score) in zip(grid, SCORES.items(), strict=True):
-            for row, cell in enumerate(plan.cells):
-                _score_row(axes, -row, data[cell.name], score)
-            _rows(axes, [cell.name for cell in plan.cells])
-            axes.set_xlim(left=-15)
+    """Area under the curve and final return of every cell that has data, with bootstrap intervals."""
+    cells = with_data(plan, data)
+    with figure(path, columns=2, rows=len(cells), size=(12, 1.15 * len(cells) + 0.8)) as grid:
+        panels = np.reshape(grid, (len(cells), 2))
+        for row, cell in zip(panels, cells, strict=True):
+            for axes, score in zip(row, SCORES.values(), strict=True):
+                _score_row(axes, 0, data[cell.name], score)
+                _rows(axes, [cell.name])
+                left, right = axes.get_xlim()
+                axes.set_xlim(min(left, -0.02), max(1, right))
+            row[1].set_yticklabels([])
+        for axes, key in zip(panels[-1], SCORES, strict=True):
             axes.set_xlabel(SCORE_NAMES[key])
-        grid[1].set_yticklabels([])
-        _legend(grid[0].figure, grid)
+        _legend(panels[0, 0].figure, panels.ravel())
+
+
+def with_data(plan: Plan, data: Data) -> list[Cell]:
+    """Cells of which some method was run; the first one where there are none, to have something to draw."""
+    return [cell for cell in plan.cells if any(data[cell.name].values())] or list(plan.cells[:1])
 
 
 def _score_row(axes: Any, y: float, runs: drawing.Runs, score: drawing.Score) -> None:
@@ -171,7 +180,7 @@ def _chance_row(axes: Any, y: float, chances: Mapping[str, stats.Interval]) -> N
 
 def discovery(path: Path, plan: Plan, data: Data) -> None:
     """State entropy and top dense reward beside the return, for cells that have data."""
-    cells = [cell for cell in plan.cells if any(data[cell.name].values())] or list(plan.cells[:1])
+    cells = with_data(plan, data)
     with figure(path, columns=len(CURVES), rows=len(cells), size=(13, 3.1 * len(cells) + 0.4)) as grid:
         panels = np.reshape(grid, (len(cells), len(CURVES)))
         for row, cell in zip(panels, cells, strict=True):
@@ -191,6 +200,7 @@ def _explain_top(axes: Any, least: float) -> None:
         axes.set_ylabel("share of seeds that met reward")
         return
     axes.axhline(least, color=drawing.GREY, linestyle=":", linewidth=1.2, zorder=0)
+    axes.set_ylim(top=max(axes.get_ylim()[1], 1.05 * least))
     axes.text(1.01, least, "reward\nbegins", transform=axes.get_yaxis_transform(), va="center", color=drawing.GREY,
               fontsize=8)  # fmt: skip
 
@@ -220,3 +230,4 @@ def _bars(axes: Any, seconds: Mapping[str, float]) -> None:
         axes.text(x, value, f"{value:.3f} s\n{value / seconds['kme']:.1f}×", ha="center", va="bottom", fontsize=9)
     axes.set_xticks(range(len(seconds)), [method.upper() for method in seconds])
     axes.set_ylim(0, 1.3 * max(seconds.values()))
+    axes.set_xlim(-0.6, len(RIVALS) - 0.4)  # bars of one width, also where a method was not run

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from voronaut.experiments import exploration, exploration_tables, parameters, parts, scale, sweep
+from voronaut.experiments import exploration, exploration_tables, parameters, parts, sb3, scale, sweep
 
 PAGE = Path("docs/results.md")
 
@@ -18,6 +18,7 @@ def sections() -> dict[str, str]:
                 tables.missing(plan, data, troubles),
                 tables.progress("scale sweep", scale.PLAN),
                 tables.progress("parameter sweep", parameters.PLAN),
+                tables.progress("cross-check with Stable-Baselines3", sb3.PLAN),
             ]
         ),
         "claims": tables.claims(plan, data),
@@ -27,6 +28,8 @@ def sections() -> dict[str, str]:
         "costs": tables.costs(plan, data),
         "scale": scale.table(),
         "parameters": parameters.table(),
+        "recomputed": parameters.recomputed(),
+        "sb3": sb3.table(),
     }
 
 

@@ -1,7 +1,8 @@
 """What the parameters do: one parameter of KME at a time on Cheetah, three seeds, two million steps each.
 
 The paper says in words: more balancing (κ) and larger steps (α) cost stability, κ buys a balanced diagram and α a
-representative one; more clusters (k) buy stability and accuracy; long shuffled rollouts (B) buy stability.
+representative one; more clusters (k) buy stability and accuracy; long rollouts (B), shuffled and absorbed after they
+are paid, buy stability; online, a gap has to be computed anew in about 0.01 % of the steps.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from voronaut.experiments import drawing, exploration, stats, sweep
 from voronaut.experiments.results import Result
 from voronaut.experiments.sweep import Cell, Plan
 from voronaut.plotting import COLORS, figure
+from voronaut.training import ways
 
 FIGURES = exploration.FIGURES
 TASK, PAPER = "cheetah-run", "paper"
@@ -24,9 +26,12 @@ VALUES = {
     "step_size": ("0.005", "0.2"),
     "clusters": ("100", "1000"),
     "objective": ("log",),
+    ways.OPTION: ("in-order", "online", "online-shuffled"),
 }
+ORDER = ("sqrt", "log", *ways.WAYS)  # of values that are words, the paper's first
 ROLLOUTS = (4_096, 65_536)  # the agent's and the bonus's alike: Algorithm 2 has one B
-SYMBOLS = {"balance": "κ", "step_size": "α", "clusters": "k", "objective": "f", "rollout": "B"}
+SYMBOLS = {"balance": "κ", "step_size": "α", "clusters": "k", "objective": "f", "absorb": "", "rollout": "B"}
+ONLINE = tuple(name for name, way in ways.WAYS.items() if way.online)
 
 
 def _cell(name: str, **choices: Any) -> Cell:
@@ -41,16 +46,30 @@ SWEEP = (
 PLAN = Plan(cells=SWEEP, seeds=3, steps=2_000_000, folder=Path("results/parameters"), work=Path("runs/parameters"))
 
 
-def balance(result: Result) -> float:
-    """Spread of the clusters' counts at the end (standard deviation / mean): 0 is a balanced diagram."""
-    return float(result.about["last_metrics"].get("kme/count_cv", np.nan))
+def _last(name: str) -> drawing.Score:
+    """A metric of KME at the end."""
+
+    def score(result: Result) -> float:
+        return float(result.about["last_metrics"].get(f"kme/{name}", np.nan))
+
+    return score
+
+
+def per_state(name: str) -> drawing.Score:
+    """A total of KME's, by the states that it has absorbed."""
+
+    def score(result: Result) -> float:
+        return _last(name)(result) / _last("states")(result)
+
+    return score
 
 
 ROWS: dict[str, drawing.Score] = {
     "mean return over training": drawing.area,
     "top dense reward": drawing.top,
     "state entropy (nats)": drawing.entropy,
-    "spread of counts": balance,
+    "spread of counts": _last("count_cv"),  # standard deviation / mean: 0 is a balanced diagram
+    "spread of cell masses": _last("cell_mass_cv"),  # of a fair sample of all states
 }
 
 
@@ -60,7 +79,8 @@ def points(plan: Plan) -> tuple[dict[str, dict[str, list[Result]]], list[str]]:
     paper = presets.paper()
     by_parameter = {}
     for name, values in VALUES.items():
-        mine = dict(zip(values, runs[name].values(), strict=True)) | {_text(paper.kme[name]): runs[PAPER]["kme"]}
+        usual = _text(paper.kme.get(name, ways.USUAL))
+        mine = dict(zip(values, runs[name].values(), strict=True)) | {usual: runs[PAPER]["kme"]}
         by_parameter[name] = {value: mine[value] for value in sorted(mine, key=_size)}
     lengths = {size: runs[f"rollout-{size}"]["kme"] for size in ROLLOUTS} | {paper.ppo["rollout"]: runs[PAPER]["kme"]}
     by_parameter["rollout"] = {str(size): lengths[size] for size in sorted(lengths)}
@@ -73,10 +93,7 @@ def _text(value: Any) -> str:
 
 
 def _size(value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        return float(value != "sqrt")
+    return ORDER.index(value) if value in ORDER else float(value)
 
 
 def draw(plan: Plan = PLAN, figures: Path = FIGURES, say: Callable[[str], None] = print) -> list[Path]:
@@ -85,19 +102,24 @@ def draw(plan: Plan = PLAN, figures: Path = FIGURES, say: Callable[[str], None] 
     for trouble in troubles:
         say(f"not used: {trouble}")
     path = figures / "parameters.png"
-    with figure(path, columns=len(by_parameter), rows=len(ROWS), size=(13, 9)) as grid:
+    with figure(path, columns=len(by_parameter), rows=len(ROWS), size=(15, 10.5)) as grid:
         for column, (name, runs) in enumerate(by_parameter.items()):
             for axes, (text, score) in zip(grid[:, column], ROWS.items(), strict=True):
                 _panel(axes, runs, score)
                 axes.set_ylabel(text if column == 0 else "")
             grid[0, column].set_title(f"{name} {SYMBOLS[name]}")
+        drawing.share_y(grid)
     return [path]
 
 
 def _panel(axes: Any, runs: drawing.Runs, score: drawing.Score) -> None:
     if not any(runs.values()):
         return drawing.not_run(axes)
-    drawing.dots(axes, list(runs), [drawing.scores(results, score) for results in runs.values()], COLORS["kme"])
+    labels = [value.replace("-", "\n") if value in ways.WAYS else value for value in runs]
+    groups = [drawing.scores(results, score) for results in runs.values()]
+    line = "none" if any(value in ORDER for value in runs) else "-"
+    drawing.dots(axes, labels, groups, COLORS["kme"], line)
+    axes.tick_params(axis="x", labelsize=8)
 
 
 def table(plan: Plan = PLAN) -> str:
@@ -110,5 +132,19 @@ def table(plan: Plan = PLAN) -> str:
         for value, results in runs.items():
             numbers = [stats.mean_interval(drawing.scores(results, score)) for score in ROWS.values() if results]
             texts = [f"{n.value:.2f} [{n.low:.2f}, {n.high:.2f}]" for n in numbers] or ["not run yet"] * len(ROWS)
-            lines.append(f"| {name} {SYMBOLS[name]} | {value} | {len(results)} | " + " | ".join(texts) + " |")
+            lines.append(
+                f"| {f'{name} {SYMBOLS[name]}'.strip()} | {value} | {len(results)} | " + " | ".join(texts) + " |"
+            )
+    return "\n".join(lines)
+
+
+def recomputed(plan: Plan = PLAN) -> str:
+    """Markdown: gaps per state that grew, which the paper computes anew, and those that had to be here."""
+    runs = points(plan)[0][ways.OPTION]
+    lines = ["| absorb | seeds | gaps that grew, per state | gaps recomputed here, per state |", "|---" * 4 + "|"]
+    for value in ONLINE:
+        numbers = [stats.mean_interval(drawing.scores(runs[value], per_state(name))) for name in
+                   ("grown_gaps", "recomputed_gaps") if runs[value]]  # fmt: skip
+        texts = [f"{n.value:.3f} [{n.low:.3f}, {n.high:.3f}]" for n in numbers] or ["not run yet", ""]
+        lines.append(f"| {value} | {len(runs[value])} | " + " | ".join(texts) + " |")
     return "\n".join(lines)

@@ -69,15 +69,17 @@ def export(
         if name not in skip:
             rows = logs.read(work / name / "progress.jsonl")
             paths.append(folder / f"{name}.json.gz")
-            write(paths[-1], identity(config, method, seed) | about | _measured(rows))
+            write(paths[-1], identity(config, method, seed) | about | measured(rows))
     return paths
 
 
-def _measured(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def measured(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a result file keeps of a run's rows, one per rollout; seconds as far as they were taken."""
+    timed = [key for key in SECONDS if key in rows[0]]
     return {
-        "seconds": {key: round(sum(row[key] for row in rows), 3) for key in SECONDS},
+        "seconds": {key: round(sum(row[key] for row in rows), 3) for key in timed},
         # The sums hold the compiling of the first rollout; the median does not.
-        "median_seconds": {key: round(float(np.median([row[key] for row in rows])), 6) for key in SECONDS},
+        "median_seconds": {key: round(float(np.median([row[key] for row in rows])), 6) for key in timed},
         "last_metrics": {key: value for key, value in rows[-1].items() if "/" in key},
         "curve": {key: [_short(row[key]) for row in rows] for key in CURVES},
     }

@@ -51,16 +51,8 @@ def draw(plan: Plan = PLAN, figures: Path = FIGURES, say: Callable[[str], None] 
                 axes.set_ylabel(name if column == 0 else "")
             grid[0, column].set_title(drawing.NAMES[cell.name])
             grid[-1, column].set_xlabel("scale β")
-        _share_y(grid)
+        drawing.share_y(grid)
     return [path]
-
-
-def _share_y(grid: Any) -> None:
-    """One scale per row, from the panels that have data."""
-    for row in grid:
-        full = [axes for axes in row if axes.lines]
-        for axes in full[1:]:
-            axes.sharey(full[0])
 
 
 def _panel(axes: Any, kind: str, runs: drawing.Runs, score: drawing.Score, others: drawing.Runs) -> None:

@@ -109,11 +109,11 @@ def rank_test(x: Any, y: Any) -> float:
     return 1.0 if np.ptp(both) == 0 else float(scipy_stats.mannwhitneyu(x, y, alternative="two-sided").pvalue)
 
 
-def normalise(strata: Sequence[Any]) -> list[Floats]:
+def normalise(strata: Sequence[Any], least: float = 1.0) -> list[Floats]:
     """Scores of all methods on one task, divided by the best run's: 0 stays 0, the best is 1.
 
-    Where no run scored above 0 they stay as they are.
+    Where no run scored `least` they are divided by that: a task that nobody has learned must not decide anything.
     """
     arrays = [np.asarray(stratum, float) for stratum in strata]
-    best = max((float(np.max(a)) for a in arrays if len(a)), default=0.0)
-    return [a / best for a in arrays] if best > 0 else arrays
+    best = max([least, *(float(np.max(a)) for a in arrays if len(a))])
+    return [a / best for a in arrays]

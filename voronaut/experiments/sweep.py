@@ -15,6 +15,7 @@ from voronaut.training.progress import display, pretty
 # Steps per second of all runs together, to estimate what is left: 2 cores with envpool.
 SPEED = {"cheetah-run": 40_000, "walker-run": 15_000, "quadruped-run": 13_000, "humanoid-run": 7_000,
          "cartpole-swingup": 40_000, "acrobot-swingup": 40_000}  # fmt: skip
+BONUS = {"rnd": 73e-6, "re3": 48e-6}  # seconds per step besides, on 2 cores: half of what `voronaut bench bonuses` says
 
 
 class Cell(NamedTuple):
@@ -34,6 +35,7 @@ class Plan(NamedTuple):
     folder: Path  # one small file per run
     work: Path  # checkpoints of what is under way
     methods: tuple[str, ...] = ()  # kinds of bonuses; empty: all that the cells have
+    speed: Mapping[str, float] = SPEED  # by task
 
 
 class Found(NamedTuple):
@@ -145,10 +147,15 @@ def status(plan: Plan) -> str:
             lines.append(f"{'':<26}" + "".join(_column(label, label) for label in labels))
         marks = {label: _mark(plan, cell, label, len(seeds)) for label, seeds in found.runs.items()}
         lines.append(f"{cell.name:<26}" + "".join(_column(label, mark) for label, (mark, _) in marks.items()))
-        left += sum(share for _, share in marks.values()) * plan.seeds * plan.steps / SPEED[cell.task]
+        left += sum(share * _seconds(plan, cell, label) for label, (_, share) in marks.items())
         troubles, before = [*troubles, *found.troubles], labels
     end = f"about {pretty(left)} left on two cores" if left else "the grid is complete"
     return "\n".join([*lines, *(f"not used: {trouble}" for trouble in troubles), end])
+
+
+def _seconds(plan: Plan, cell: Cell, label: str) -> float:
+    """About what all seeds of a method take."""
+    return plan.seeds * plan.steps * (1 / plan.speed[cell.task] + BONUS.get(label.partition(",")[0], 0.0))
 
 
 def _column(label: str, text: str) -> str:

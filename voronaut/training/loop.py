@@ -62,11 +62,11 @@ class Trainer:
         self.running, finished = rollout.collect(self.task, self.agent.params, noise, self.running, self.room)
         collected = time.perf_counter()
         scales = self.bonuses.scales(self.done)
-        paid, pay_seconds = self.bonuses.rewards(self.room.next_states)
+        paid, pay_seconds = self.bonuses.pay(self.room.next_states, self.done)
         paid_at = time.perf_counter()
         stats = self._learn(noise, paid * scales[:, None, None].astype(np.float32), rngs)
         learned = time.perf_counter()
-        update_seconds = self.bonuses.update(self.room.next_states)
+        update_seconds = self.bonuses.absorb(self.room.next_states, self.done)
         took = {
             "collect_seconds": collected - started,
             "bonus_seconds": paid_at - collected + time.perf_counter() - learned,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses.registry import bonus_class
 from voronaut.bonuses.stack import stack
+from voronaut.training import ways
 from voronaut.training.checkpoint import nest, part
 from voronaut.training.config import Config, Method
 from voronaut.training.schedule import weight
@@ -22,27 +23,28 @@ class Population:
     def __init__(self, config: Config, dim: int) -> None:
         self.config = config
         self.stacks = [self._stack([self._make(m, dim, seed) for seed in config.seeds]) for m in config.methods]
+        self.ways = [ways.WAYS[m.params.get(ways.OPTION, ways.USUAL)] for m in config.methods]
 
     def scales(self, rollout: int) -> NDArray[np.float64]:
         """β of every run in this rollout. The first pays nothing: clusters and predictors know nothing yet."""
         progress = rollout / max(self.config.rollouts - 1, 1)
         return np.array([weight(m.scale, progress) if rollout else 0.0 for m, _ in self.config.runs])
 
-    def rewards(self, next_states: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    def pay(self, next_states: NDArray[np.float32], rollout: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """What every state earns, (runs, t, n), and the seconds that took, by method."""
         paid, took = np.empty(next_states.shape[:-1], np.float32), []
-        for each, rows in self._groups():
+        for way, each, rows in self._groups():
             started = time.perf_counter()
-            paid[rows] = each.rewards(next_states[rows])
+            paid[rows] = ways.pay(way, each, next_states[rows], rollout)
             took.append(time.perf_counter() - started)
         return paid, np.array(took)
 
-    def update(self, next_states: NDArray[np.float32]) -> NDArray[np.float64]:
+    def absorb(self, next_states: NDArray[np.float32], rollout: int) -> NDArray[np.float64]:
         """Let every bonus learn from its own run's states; the seconds that took, by method."""
         took = []
-        for each, rows in self._groups():
+        for way, each, rows in self._groups():
             started = time.perf_counter()
-            each.update(next_states[rows])
+            ways.absorb(way, each, next_states[rows], rollout)
             took.append(time.perf_counter() - started)
         return np.array(took)
 
@@ -75,15 +77,16 @@ class Population:
         kind = bonus_class(method.kind)
         spare = {"threads": max(1, cores() // len(self.config.seeds))}
         known = inspect.signature(kind.__init__).parameters
-        return kind(dim=dim, seed=seed, **{k: v for k, v in spare.items() if k in known} | dict(method.params))
+        own = {k: v for k, v in method.params.items() if k != ways.OPTION}
+        return kind(dim=dim, seed=seed, **{k: v for k, v in spare.items() if k in known} | own)
 
     def _stack(self, members: list[Any]) -> Any:
         return stack(members, threads=min(len(members), cores()))
 
-    def _groups(self) -> Iterator[tuple[Any, slice]]:
+    def _groups(self) -> Iterator[tuple[ways.Way, Any, slice]]:
         count = len(self.config.seeds)
-        for index, each in enumerate(self.stacks):
-            yield each, slice(index * count, (index + 1) * count)
+        for index, (way, each) in enumerate(zip(self.ways, self.stacks, strict=True)):
+            yield way, each, slice(index * count, (index + 1) * count)
 
 
 def cores() -> int:
