@@ -119,9 +119,9 @@ def rewards(prepared: Prepared, states: Tensor, shift: Tensor) -> Tensor:
 def rounding(deep: int) -> float:
     """Bound on the error of ‖s‖² + ‖μ‖² − 2 s·μ in units of (‖s‖ + ‖μ‖)².
 
-    Norms and the last sums round like float32; 2 ‖s‖‖μ‖ is at most half of the unit.
+    Sums begin with −½‖μ‖², so that they are at most half of the unit; norms and the last sums round like float32.
     """
-    return product_rounding(deep) / 2 + 5 * 2.0**-23
+    return product_rounding(deep) + 5 * 2.0**-23
 
 
 def product_rounding(deep: int) -> float:
@@ -183,9 +183,14 @@ def find_winners(p: Prepared, desk: Desk, t: Tiles) -> None:
         desk.states, desk.winners, desk.hard, desk.again, first_number(desk), shift, p.high, p.low, p.columns, p.norms,
         p.weight, lists.near_key, lists.open_key, lists.first, p.scalars, rounding(deep.sums), n,
         desk.states.stride(0), d, WIDTH=width, D=whole, DC=deep.first, DT=deep.tail, DP=deep.product, E=deep.edge,
-        BN=t.states, BK=t.clusters, T=lists.near.shape[1] - 1, F=FOLLOWERS, PRECISION=t.precision, num_warps=t.warps,
-        num_stages=t.stages,
+        BN=t.states, BK=t.clusters, CODE=code(width // t.clusters), T=lists.near.shape[1] - 1, F=FOLLOWERS,
+        PRECISION=t.precision, num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip
+
+
+def code(blocks: int) -> int:
+    """A power of two that gives each block a name."""
+    return 1 << max(1, (blocks - 1).bit_length())
 
 
 def pay_short(p: Prepared, desk: Desk, t: Tiles) -> None:

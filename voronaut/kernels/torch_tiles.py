@@ -38,7 +38,8 @@ class Walk(NamedTuple):
 
 
 FLOAT64 = Tiles(64, 32, 4, "direct")
-SMALL = Tiles(32, 16, 1, "split", 3, long_states=32, long_clusters=16, long_warps=1)  # up to 128 dimensions
+SMALL = Tiles(32, 16, 1, "split", 3, long_states=32, long_clusters=16, long_warps=1)  # up to 32 dimensions
+MIDDLE = SMALL._replace(states=64, warps=2)  # up to 128
 LARGE = Tiles(128, 64, 8, "split", 1, long_states=128, long_clusters=32, long_warps=8, long_stages=1)
 WALK = Walk(2, 4, 8, 256, 128)
 DEEP_WALK = Walk(2, 4, 4, 128, 128, unroll=8)
@@ -49,7 +50,7 @@ def reward_tiles(dim: int, dtype: torch.dtype) -> Tiles:
     """For `rewards`; tensor cores have no float64."""
     if dtype == torch.float64:
         return FLOAT64
-    return SMALL if dim <= 128 else LARGE
+    return SMALL if dim <= 32 else MIDDLE if dim <= 128 else LARGE
 
 
 def update_walk(clusters: int, dim: int, states: int) -> Walk:

@@ -120,10 +120,27 @@ def edge(cross, e0, e1, e2, CT, MIDDLE, cols, d, D: tl.constexpr, E: tl.constexp
 
 
 @triton.jit
+def named(value, block, CODE: tl.constexpr):
+    """Distances whose last bits name their block of clusters: the lesser of two brings its place along."""
+    return (value.to(tl.int32, bitcast=True) & -CODE) | block
+
+
+@triton.jit
+def winners(best, second, BK: tl.constexpr, CODE: tl.constexpr):
+    """From the two least `named` of each lane: the least of a row, its cluster, the runner-up; what names cost."""
+    first, lane = tl.min(best, 1), tl.arange(0, BK)[None, :]
+    column = tl.min(tl.where(best == first[:, None], lane, BK), 1)
+    runner = tl.minimum(tl.min(second, 1), tl.min(tl.where(lane == column[:, None], 2147483647, best), 1))
+    least = (first & -CODE).to(tl.float32, bitcast=True)
+    runner = (runner & -CODE).to(tl.float32, bitcast=True)
+    return least, (first & (CODE - 1)) * BK + column, runner, least * (CODE * 1.1920928955078125e-07)
+
+
+@triton.jit
 def assign_product(
     x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, SCALAR, rounding, d,
     WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, CODE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """`assign_direct` by ‖s‖² + ‖μ‖² − 2 s·μ; also which rows are good, and which winners are in doubt."""
     limit, radius, heaviest = tl.load(SCALAR + 3), tl.load(SCALAR + 4), tl.load(SCALAR + 5)
@@ -138,14 +155,13 @@ def assign_product(
     e2 = edge_column(X, off, ok, SHIFT, 2, d, DP, NORM)
     ok = ok & (tl.abs(e0) <= limit) & (tl.abs(e1) <= limit) & (tl.abs(e2) <= limit)
     norm += e0 * e0 + e1 * e1 + e2 * e2
-    best = tl.full((BN, BK), float("inf"), tl.float32)
-    second = tl.full((BN, BK), float("inf"), tl.float32)
-    where = tl.zeros((BN, BK), tl.int32)
+    best = tl.full((BN, BK), 2147483647, tl.int32)
+    second = tl.full((BN, BK), 2147483647, tl.int32)
     for start in range(0, WIDTH, BK):
         cols = start + tl.arange(0, BK)
         place = cols[:, None] * D
-        zero = tl.zeros((BN, BK), tl.float32)
-        cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], zero, PRECISION)
+        half = tl.zeros((BN, BK), tl.float32) - 0.5 * tl.load(NORM + cols)[None, :]
+        cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], half, PRECISION)
         if D <= 160:
             for q in tl.static_range(DC, DP, DT):
                 part = states_tile(X, off, ok, SHIFT, q, d, DT, NORM)
@@ -155,18 +171,15 @@ def assign_product(
                 more = states_tile(X, off, ok, SHIFT, u, d, DT, NORM)
                 cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross, PRECISION)
         cross = edge(cross, e0, e1, e2, CT, SHIFT + d, cols, d, DP, E, WIDTH)
-        square = tl.maximum(norm[:, None] + (tl.load(NORM + cols)[None, :] - 2.0 * cross), 0.0)
-        value = tl.sqrt(square) + tl.load(WEIGHT + cols)[None, :]
-        second = tl.minimum(second, tl.maximum(best, value))
-        where = tl.where(value < best, start, where)  # the block; the column is the lane's
-        best = tl.minimum(best, value)
-    where += tl.arange(0, BK)[None, :]
-    least, chosen = lowest(best, where)
-    runner = tl.minimum(tl.min(second, 1), tl.min(tl.where(where == chosen[:, None], float("inf"), best), 1))
+        value = tl.sqrt(tl.abs(norm[:, None] - 2.0 * cross)) + tl.load(WEIGHT + cols)[None, :]
+        key = named(value, start // BK, CODE)
+        second = tl.minimum(second, tl.maximum(best, key))
+        best = tl.minimum(best, key)
+    least, chosen, runner, blunt = winners(best, second, BK, CODE)
     reach = tl.sqrt(norm) + radius
     slack = rounding * reach * reach  # of a square
-    error = slack / tl.maximum(least - heaviest, tl.sqrt(slack) + 1e-30)
-    return least, chosen, ok, ok & ((runner - least <= 2.0 * error) | (chosen >= WIDTH))
+    error = slack / tl.maximum(least - heaviest, tl.sqrt(slack) + 1e-30) + blunt
+    return least, chosen, ok, ok & (runner - least <= 2.0 * error)
 
 
 @triton.jit
@@ -194,7 +207,8 @@ def assign_kernel(
     X, WIN, LIST, AGAIN, NUMBER, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, rounding, n,
     stride, d,
     WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr, T: tl.constexpr, F: tl.constexpr, PRECISION: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, CODE: tl.constexpr, T: tl.constexpr, F: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The cluster of each state of a tile (Eq. 4).
 
@@ -210,7 +224,7 @@ def assign_kernel(
         x = states_tile(X, off, inside, SHIFT, 0, d, DC, NORM)
         least, chosen, ok, doubt = assign_product(
             x, X, off, inside, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, SCALAR, rounding, d,
-            WIDTH, D, DC, DT, DP, E, BN, BK, PRECISION,
+            WIDTH, D, DC, DT, DP, E, BN, BK, CODE, PRECISION,
         )  # fmt: skip
         put_off(AGAIN, NUMBER + 1, rows, doubt)
         sure = ok & (doubt == 0)
