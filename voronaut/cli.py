@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     texts = "; ".join(f"{name}: {text}" for name, text in BENCHES.items())
     bench.add_argument("what", choices=BENCHES, help=texts)
     bench.add_argument("--out", type=Path, default=Path("benchmarks"), help="folder for tables and plots (%(default)s)")
-    bench.add_argument("--draw", action="store_true", help="of gpu: only redraw the plot from gpu.json in --out")
+    bench.add_argument("--draw", action="store_true", help="of gpu: only redraw plot and tables from gpu.json in --out")
     bench.set_defaults(run=commands.run_bench)
     return top
 

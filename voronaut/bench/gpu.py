@@ -215,11 +215,13 @@ def page(result: dict[str, Any]) -> str:
 
 
 def redraw(folder: Path) -> str:
-    """The plot, from the kept numbers alone."""
+    """The plot and the tables, from the kept numbers alone."""
     path = folder / "gpu.json"
     if not path.exists():
         raise ValueError(f"there is no {path}; measure first, on a machine with a GPU: voronaut bench gpu.")
-    plot(json.loads(path.read_text()), folder / "gpu.png")
+    result = json.loads(path.read_text())
+    measure.keep(folder, "gpu", result, page(result))
+    plot(result, folder / "gpu.png")
     return str(folder / "gpu.png")
 
 

@@ -31,7 +31,7 @@ def seconds(work: Mapping[str, Callable[[], Any]], *, rounds: int = 7, budget: f
 
 def table(rows: Iterable[Mapping[str, Any]]) -> str:
     """Rows as a Markdown table that also reads well as plain text."""
-    texts = [{key: value if isinstance(value, str) else f"{value:.4g}" for key, value in row.items()} for row in rows]
+    texts = [{key: f"{v:.4g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
     columns = list(texts[0])
     widths = {c: max(len(c), *(len(row[c]) for row in texts)) for c in columns}
     lines = [[c.rjust(widths[c]) for c in columns], ["-" * (widths[c] - 1) + ":" for c in columns]]
