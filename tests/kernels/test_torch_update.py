@@ -56,6 +56,21 @@ def test_the_fused_update_is_the_sequence(k: int, d: int, walk: Walk) -> None:
 
 
 @needs_triton
+def test_each_move_of_the_fused_update_is_rounded_once() -> None:
+    """Not only close: composed moves would round otherwise, and a run would part from its twin on a CPU."""
+    centers, counts, states = world(12, 20, 60)
+    got, numbers = absorbed(centers, counts, states, 60, 1, Walk(1, 4, 8, 4, 16))
+    want, count, alpha = centers.copy(), counts.copy(), RULES.step_size
+    for state in states:
+        value = np.linalg.norm(want.astype(float) - state, axis=1) + RULES.balance * (count - count.min())
+        i = int(value.argmin())
+        want[i] = alpha * state.astype(float) + (1 - alpha) * want[i].astype(float)
+        count[i] += 1
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(numbers, count)
+
+
+@needs_triton
 def test_the_fused_update_starts_from_clusters_that_coincide() -> None:
     _, _, states = world(1, 4, 30)
     centers, counts = np.zeros((9, 4), np.float32), np.ones(9, np.int64)

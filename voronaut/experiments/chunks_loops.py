@@ -1,7 +1,7 @@
 """Three ways to absorb a stream in chunks, as compiled loops: state by state, with frozen assignments, and exactly.
 
 The exact one does what the GPU's program does: winners by the clusters before the chunk, then again by what each state
-would really meet given those winners, until none changes. Its centers are composed in closed form, as there.
+would really meet given those winners, until none changes. Centers take one move at a time, as there.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def exact_rows(
     base, rounds, width = counts.min(), 0, room.value.shape[0]
     weight, later = np.empty_like(room.value), np.empty_like(room.value)
     chosen, fresh, arrived = np.empty(chunk, np.int64), np.empty(chunk, np.int64), np.zeros(width, np.int64)
-    moved, share = np.empty_like(centers), np.zeros_like(centers)
+    moved = np.empty_like(centers)
     for start in range(0, states.shape[0], chunk):
         stop = min(start + chunk, states.shape[0])
         set_weights(counts, balance, base, weight)
@@ -49,7 +49,7 @@ def exact_rows(
         while changed > 0:
             rounds += 1
             changed, known = 0, right
-            moved[:], later[:], share[:], arrived[:] = centers, weight, 0, 0
+            moved[:], later[:], arrived[:] = centers, weight, 0
             for r in range(start, stop):
                 i = chosen[r - start]
                 fresh[r - start] = winner(moved, states[r], later, room) if r > known else i
@@ -58,10 +58,8 @@ def exact_rows(
                     changed += 1
                 arrived[i] += 1
                 later[i] = balance * (counts[i] + arrived[i] - base)
-                rest = np.float32((1 - alpha) ** arrived[i])
-                for p in range(centers.shape[0]):  # a sum beside the old center, which rounds unlike single moves
-                    share[p, i] = np.float32(alpha) * states[r, p] + np.float32(1 - alpha) * share[p, i]
-                    moved[p, i] = rest * centers[p, i] + share[p, i]
+                for p in range(centers.shape[0]):
+                    moved[p, i] = alpha * states[r, p] + (1 - alpha) * moved[p, i]
             chosen[:] = fresh
         centers[:] = moved
         for i in range(counts.shape[0]):

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from voronaut.kernels.rules import Rules
-from voronaut.kernels.torch_plain import powers
-from voronaut.kernels.torch_prepared import lay_out, number, pad, weights
+from voronaut.kernels.torch_prepared import lay_out, pad, weights
 from voronaut.kernels.torch_tiles import Walk, update_walk
 
 ROW_TILE = 8192  # numbers of the table that a program transposes at once
@@ -60,11 +59,11 @@ def update(
     rows, deep = width + w.blocks * w.states, max(16, 1 << (d - 1).bit_length())
     table, numbers = lay_out(centers, rows, deep), pad(counts, width, 0)
     weight = pad(weights(counts, rules.balance, centers.dtype), rows, math.inf)
-    scalars = torch.stack([number(v, centers) for v in (rules.step_size, rules.balance)])
+    scalars = torch.stack([torch.full((), v, dtype=torch.float64, device=centers.device) for v in rules[:2]])
     # A cooperative launch runs all programs at once or fails: they never wait for one that has not begun.
     triton_update.update_kernel[(many,)](
-        states.contiguous(), good, table, weight, numbers, counts.min(), powers(rules.step_size, w.group, centers),
-        scalars, *open_ledger(centers, width, many, w), k, d, WIDTH=width, D=deep, BLOCKS=w.blocks, B=w.states,
+        states.contiguous(), good, table, weight, numbers, counts.min(), scalars,
+        *open_ledger(centers, width, many, w), k, d, WIDTH=width, D=deep, BLOCKS=w.blocks, B=w.states,
         BK=w.clusters, G=w.group, R=max(16, min(w.clusters, ROW_TILE // deep)), U=w.unroll, num_warps=w.warps,
         num_stages=1, launch_cooperative_grid=True,
     )  # fmt: skip

@@ -198,10 +198,12 @@ def pay_short(p: Prepared, desk: Desk, t: Tiles) -> None:
     from voronaut.kernels import torch_triton_rewards as programs
 
     (n, d), whole, lists = desk.states.shape, p.rows.shape[1], p.lists
+    deep = depth(d)
+    lanes = min(deep.product & -deep.product, 32)
     programs.short_kernel[(-(-n // t.short_states),)](
         desk.states, desk.paid, desk.winners, desk.hard, first_number(desk), desk.raw, p.rows, p.weight, p.gap,
         p.second, p.before, lists.near, lists.near_key, lists.open, lists.open_key, lists.followers, lists.first,
-        p.scalars, n, desk.states.stride(0), d, D=whole, DC=min(whole & -whole, 32), BN=t.short_states,
+        p.scalars, n, desk.states.stride(0), d, D=whole, DC=lanes, DP=deep.product, E=deep.edge, BN=t.short_states,
         T=lists.near.shape[1] - 1, F=FOLLOWERS, LOG=p.log, num_warps=t.short_warps,
     )  # fmt: skip
 

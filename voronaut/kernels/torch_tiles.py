@@ -33,13 +33,13 @@ class Walk(NamedTuple):
     states: int  # of a block
     blocks: int  # of a window
     clusters: int  # of an assignment, at a time
-    group: int = 16  # of states that a cluster absorbs at once
+    group: int = 4  # of states that are loaded at once
     unroll: int = 4
 
 
 FLOAT64 = Tiles(64, 32, 4, "direct")
-SMALL = Tiles(32, 16, 1, "split", 3, long_states=32, long_clusters=16, long_warps=1)  # up to 32 dimensions
-MIDDLE = SMALL._replace(states=64, warps=2)  # up to 128
+SMALL = Tiles(32, 16, 1, "split", 3, 8, long_states=32, long_clusters=16, long_warps=1)  # up to 32 dimensions
+MIDDLE = SMALL._replace(states=64, warps=2, short_states=16)  # up to 128
 LARGE = Tiles(128, 64, 8, "split", 1, long_states=128, long_clusters=32, long_warps=8, long_stages=1)
 WALK = Walk(2, 4, 8, 256, 128)
 DEEP_WALK = Walk(2, 4, 4, 128, 128, unroll=8)

@@ -137,6 +137,39 @@ def winners(best, second, BK: tl.constexpr, CODE: tl.constexpr):
 
 
 @triton.jit
+def block_values(
+    x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, norm, e0, e1, e2, start, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """‖s − μ_j‖ + κ n_j for a block of clusters."""
+    cols = start + tl.arange(0, BK)
+    half = tl.zeros((BN, BK), tl.float32) - 0.5 * tl.load(NORM + cols)[None, :]
+    cross = products(x, X, off, ok, SHIFT, HIGH, LOW, cols, half, d, D, DC, DT, DP, PRECISION)
+    cross = edge(cross, e0, e1, e2, CT, SHIFT + d, cols, d, DP, E, WIDTH)
+    return tl.sqrt(tl.abs(norm[:, None] - 2.0 * cross)) + tl.load(WEIGHT + cols)[None, :]
+
+
+@triton.jit
+def products(
+    x, X, off, ok, SHIFT, HIGH, LOW, cols, cross, d,
+    D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """`cross` + s·μ_j over the first DP dimensions, of which `x` holds DC."""
+    place = cols[:, None] * D
+    cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], cross, PRECISION)
+    if D <= 160:
+        for q in tl.static_range(DC, DP, DT):
+            part = states_tile(X, off, ok, SHIFT, q, d, DT, HIGH)
+            cross = product(part, HIGH, LOW, place + (q + tl.arange(0, DT))[None, :], cross, PRECISION)
+    else:  # unrolled, the parts of the centers would not fit
+        for u in tl.range(DC, DP, DT, num_stages=1):
+            more = states_tile(X, off, ok, SHIFT, u, d, DT, HIGH)
+            cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross, PRECISION)
+    return cross
+
+
+@triton.jit
 def assign_product(
     x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, SCALAR, rounding, d,
     WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
@@ -155,23 +188,19 @@ def assign_product(
     e2 = edge_column(X, off, ok, SHIFT, 2, d, DP, NORM)
     ok = ok & (tl.abs(e0) <= limit) & (tl.abs(e1) <= limit) & (tl.abs(e2) <= limit)
     norm += e0 * e0 + e1 * e1 + e2 * e2
-    best = tl.full((BN, BK), 2147483647, tl.int32)
+    # The first block apart: what is used outside the loop too stays in registers, and is not loaded for every block.
+    best = named(
+        block_values(
+            x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, norm, e0, e1, e2, 0, d,
+            WIDTH, D, DC, DT, DP, E, BN, BK, PRECISION,
+        ), 0, CODE,
+    )  # fmt: skip
     second = tl.full((BN, BK), 2147483647, tl.int32)
-    for start in range(0, WIDTH, BK):
-        cols = start + tl.arange(0, BK)
-        place = cols[:, None] * D
-        half = tl.zeros((BN, BK), tl.float32) - 0.5 * tl.load(NORM + cols)[None, :]
-        cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], half, PRECISION)
-        if D <= 160:
-            for q in tl.static_range(DC, DP, DT):
-                part = states_tile(X, off, ok, SHIFT, q, d, DT, NORM)
-                cross = product(part, HIGH, LOW, place + (q + tl.arange(0, DT))[None, :], cross, PRECISION)
-        else:  # unrolled, the parts of the centers would not fit
-            for u in tl.range(DC, DP, DT, num_stages=1):
-                more = states_tile(X, off, ok, SHIFT, u, d, DT, NORM)
-                cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross, PRECISION)
-        cross = edge(cross, e0, e1, e2, CT, SHIFT + d, cols, d, DP, E, WIDTH)
-        value = tl.sqrt(tl.abs(norm[:, None] - 2.0 * cross)) + tl.load(WEIGHT + cols)[None, :]
+    for start in range(BK, WIDTH, BK):
+        value = block_values(
+            x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, norm, e0, e1, e2, start, d,
+            WIDTH, D, DC, DT, DP, E, BN, BK, PRECISION,
+        )  # fmt: skip
         key = named(value, start // BK, CODE)
         second = tl.minimum(second, tl.maximum(best, key))
         best = tl.minimum(best, key)

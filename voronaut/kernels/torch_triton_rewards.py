@@ -41,35 +41,70 @@ def concave(gap, floor, LOG: tl.constexpr):
 
 
 @triton.jit
-def moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D: tl.constexpr, DC: tl.constexpr):
-    """‖μ̃_i − μ_j‖ of each state with one j of its own, from differences; `own` and `step` are μ_i and its move."""
+def moved_rows(
+    own, step, own0, own1, own2, step0, step1, step2, X, off, ok, SHIFT, C, i, j, alpha, d,
+    D: tl.constexpr, DC: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    """‖μ̃_i − μ_j‖ of each state with one j of its own, from differences.
+
+    `own` and `step` are μ_i and its move in the first DC dimensions; with numbers, in the last E.
+    """
     p = tl.arange(0, DC)[None, :]
     difference = step + (own - tl.load(C + j[:, None] * D + p))
     total = tl.sum(difference * difference, 1)
-    for q in tl.range(DC, D, DC, num_stages=1):
+    for q in tl.range(DC, DP, DC, num_stages=1):
         part = states_tile(X, off, ok, SHIFT, q, d, DC, C)
         rest = tl.load(C + i[:, None] * D + q + p)
         difference = alpha * (part - rest) + (rest - tl.load(C + j[:, None] * D + q + p))
         total += tl.sum(difference * difference, 1)
+    if E > 0:
+        last = step0 + (own0 - tl.load(C + j * D + DP))
+        total += last * last
+    if E > 1:
+        last = step1 + (own1 - tl.load(C + j * D + DP + 1))
+        total += last * last
+    if E > 2:
+        last = step2 + (own2 - tl.load(C + j * D + DP + 2))
+        total += last * last
     return tl.sqrt(total)
 
 
 @triton.jit
-def step_length(v, X, off, ok, SHIFT, C, i, d, D: tl.constexpr, DC: tl.constexpr):
-    """‖s − μ_i‖, of which `v` is the first part."""
+def edge_own(C, i, e: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, E: tl.constexpr):
+    """μ_i in one of the last E dimensions."""
+    if e < E:  # noqa: SIM108 (only one branch is compiled)
+        own = tl.load(C + i * D + DP + e)
+    else:
+        own = tl.zeros(i.shape, C.dtype.element_ty)
+    return own
+
+
+@triton.jit
+def step_length(
+    v, v0, v1, v2, X, off, ok, SHIFT, C, i, d, D: tl.constexpr, DC: tl.constexpr, DP: tl.constexpr
+):  # fmt: skip
+    """‖s − μ_i‖, of which `v` is the first part, and numbers the last."""
     p = tl.arange(0, DC)[None, :]
-    total = tl.sum(v * v, 1)
-    for q in tl.range(DC, D, DC, num_stages=1):
+    total = tl.sum(v * v, 1) + (v0 * v0 + v1 * v1 + v2 * v2)
+    for q in tl.range(DC, DP, DC, num_stages=1):
         v = states_tile(X, off, ok, SHIFT, q, d, DC, C) - tl.load(C + i[:, None] * D + q + p)
         total += tl.sum(v * v, 1)
     return tl.sqrt(total)
 
 
 @triton.jit
+def edge_step(X, off, ok, SHIFT, C, i, e, d, D: tl.constexpr, DP: tl.constexpr):
+    """s − μ_i in one of the dimensions that products leave out, zero beyond the last."""
+    p = tl.minimum(DP + e, d - 1)
+    v = state_column(X, off, ok, SHIFT, p, d, C) - tl.load(C + i * D + p)
+    return tl.where(ok & (DP + e < d), v, 0.0)
+
+
+@triton.jit
 def short_kernel(
     X, OUT, WIN, LIST, NUMBER, SHIFT, C, WEIGHT, GAP, SECOND, BEFORE, NEAR, NEAR_KEY, OPEN, OPEN_KEY, FOLLOWERS, FIRST,
-    SCALAR, n, stride, d, D: tl.constexpr, DC: tl.constexpr, BN: tl.constexpr, T: tl.constexpr, F: tl.constexpr,
-    LOG: tl.constexpr,
+    SCALAR, n, stride, d, D: tl.constexpr, DC: tl.constexpr, DP: tl.constexpr, E: tl.constexpr, BN: tl.constexpr,
+    T: tl.constexpr, F: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
     """Σ f(gaps after) − Σ f(gaps before) (Eq. 2) over the few gaps that can change. OUT: OUT, WIN, LIST, NUMBER."""
     rows = tl.program_id(0) * BN + tl.arange(0, BN)
@@ -82,22 +117,30 @@ def short_kernel(
     ok = win >= 0
     i = tl.where(ok, win, 0)
     own = tl.load(C + i[:, None] * D + tl.arange(0, DC)[None, :])
+    own0, own1, own2 = edge_own(C, i, 0, D, DP, E), edge_own(C, i, 1, D, DP, E), edge_own(C, i, 2, D, DP, E)
     v = states_tile(X, off, ok, SHIFT, 0, d, DC, C) - own
-    step = alpha * v
-    m = alpha * step_length(v, X, off, ok, SHIFT, C, i, d, D, DC)  # how far the center moves
+    v0 = edge_step(X, off, ok, SHIFT, C, i, 0, d, D, DP)
+    v1 = edge_step(X, off, ok, SHIFT, C, i, 1, d, D, DP)
+    v2 = edge_step(X, off, ok, SHIFT, C, i, 2, d, D, DP)
+    step, step0, step1, step2 = alpha * v, alpha * v0, alpha * v1, alpha * v2
+    m = alpha * step_length(v, v0, v1, v2, X, off, ok, SHIFT, C, i, d, D, DC, DP)  # how far the center moves
     after = tl.load(WEIGHT + i) + balance
     first = tl.load(FIRST + i, mask=ok, other=0)
     followers = tl.load(FIRST + i + 1, mask=ok, other=0) - first
     line, t_all = i * (T + 1), tl.arange(0, T)[None, :]
     # The own gap: neighbours by ‖μ_i − μ_j‖ + w_j; one that is m farther than the best found cannot be it.
     j = tl.load(NEAR + line)
-    least = moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC) + tl.load(WEIGHT + j)
+    least = moved_rows(
+        own, step, own0, own1, own2, step0, step1, step2, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC, DP, E
+    ) + tl.load(WEIGHT + j)
     keys = tl.load(NEAR_KEY + line[:, None] + t_all)
     many = tl.sum((ok[:, None] & (keys - m[:, None] < least[:, None])).to(tl.int32), 1)
     for t in range(1, tl.max(many, 0)):
         active = t < many
         j = tl.load(NEAR + line + t, mask=active, other=0)
-        value = moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC) + tl.load(WEIGHT + j)
+        value = moved_rows(
+            own, step, own0, own1, own2, step0, step1, step2, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC, DP, E
+        ) + tl.load(WEIGHT + j)
         least = tl.where(active, tl.minimum(least, value), least)
     hard = ok & (tl.load(NEAR_KEY + line + T) - m < least)
     total = concave(least - after, floor, LOG) - tl.load(BEFORE + i)
@@ -107,7 +150,9 @@ def short_kernel(
     for t in range(0, tl.max(many, 0)):
         active = t < many
         j = tl.load(OPEN + line + t, mask=active, other=0)
-        moved = moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC)
+        moved = moved_rows(
+            own, step, own0, own1, own2, step0, step1, step2, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC, DP, E
+        )
         gap = tl.load(GAP + j)
         gained = tl.minimum(gap, moved + (after - tl.load(WEIGHT + j)))
         change = concave(gained, floor, LOG) - tl.load(BEFORE + j)
@@ -117,7 +162,9 @@ def short_kernel(
     for t in range(0, tl.max(tl.where(hard, 0, followers), 0)):
         active = (t < followers) & (hard == 0)
         j = tl.load(FOLLOWERS + first + t, mask=active, other=0)
-        moved = moved_rows(own, step, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC)
+        moved = moved_rows(
+            own, step, own0, own1, own2, step0, step1, step2, X, off, ok, SHIFT, C, i, j, alpha, d, D, DC, DP, E
+        )
         gained = tl.minimum(tl.load(SECOND + j), moved + (after - tl.load(WEIGHT + j)))
         change = concave(gained, floor, LOG) - tl.load(BEFORE + j)
         total += tl.where(active & (gained != tl.load(GAP + j)), change, 0.0)
@@ -139,14 +186,6 @@ def own_product(v, C, MIDDLE, i, start, d, D: tl.constexpr, DC: tl.constexpr):
     p = start + tl.arange(0, DC)
     own = tl.load(C + i[:, None] * D + p[None, :]) - tl.load(MIDDLE + p, mask=p < d, other=0.0)[None, :]
     return tl.sum(v * own, 1)
-
-
-@triton.jit
-def edge_step(X, off, ok, SHIFT, C, i, e, d, D: tl.constexpr, DP: tl.constexpr):
-    """s − μ_i in one of the dimensions that products leave out, zero beyond the last."""
-    p = tl.minimum(DP + e, d - 1)
-    v = state_column(X, off, ok, SHIFT, p, d, C) - tl.load(C + i * D + p)
-    return tl.where(ok & (DP + e < d), v, 0.0)
 
 
 @triton.jit

@@ -91,25 +91,27 @@ def collect(
 
 @triton.jit
 def versions(
-    i, number, X, start, TABLE, WEIGHT, COUNTS, LIST, UNTIL, POWER, alpha, balance, base, d,
+    i, number, X, start, TABLE, WEIGHT, COUNTS, LIST, UNTIL, alpha, balance, base, d,
     WIDTH: tl.constexpr, D: tl.constexpr, G: tl.constexpr,
 ):  # fmt: skip
-    """(1−α)^m μ_i + Σ α (1−α)^(m−1−r) s_r over the first m states of LIST, for every m. OUT: TABLE, WEIGHT, UNTIL."""
+    """α s + (1 − α) μ_i for each state of LIST in turn (Eq. 5), rounded once each. OUT: TABLE, WEIGHT, UNTIL."""
     p, g = tl.arange(0, D), tl.arange(0, G)
-    behind = g[:, None] - g[None, :]
-    share = tl.where(behind >= 0, alpha * tl.load(POWER + tl.maximum(behind, 0)), 0.0)
-    decay, count = tl.load(POWER + 1 + g), tl.load(COUNTS + i) - base
-    center = tl.load(TABLE + i * D + p)
+    count, center = tl.load(COUNTS + i) - base, tl.load(TABLE + i * D + p)
     for done in tl.range(0, number, G, num_stages=1):
         inside = done + g < number
         q = tl.load(LIST + done + g, mask=inside, other=0)
         tl.store(UNTIL + q, tl.load(LIST + done + g + 1, mask=done + g + 1 < number, other=2147483647), mask=inside)
-        place = (start + q).to(tl.int64)[:, None] * d + p[None, :]
-        x = tl.load(X + place, mask=inside[:, None] & (p < d)[None, :], other=0.0)
-        new = tl.dot(share, x, decay[:, None] * center[None, :], input_precision="ieee")
-        tl.store(TABLE + (WIDTH + q)[:, None] * D + p[None, :], new, mask=inside[:, None])
-        tl.store(WEIGHT + WIDTH + q, balance * (count + done + 1 + g).to(tl.float32), mask=inside)
-        center = tl.sum(tl.where((g == G - 1)[:, None], new, 0.0), 0)
+        weight = balance * (count + done + 1 + g).to(tl.float64)
+        tl.store(WEIGHT + WIDTH + q, weight.to(tl.float32), mask=inside)
+        states = ()  # all of them are on their way before the first is used
+        for t in tl.static_range(G):
+            r = tl.load(LIST + tl.minimum(done + t, number - 1))
+            x = tl.load(X + (start + r).to(tl.int64) * d + p, mask=p < d, other=0.0)
+            states = states + (x,)  # type: ignore[assignment]  # noqa: RUF005
+        for t in tl.static_range(G):
+            center = (alpha * states[t].to(tl.float64) + (1.0 - alpha) * center.to(tl.float64)).to(tl.float32)
+            r = tl.load(LIST + tl.minimum(done + t, number - 1))
+            tl.store(TABLE + (WIDTH + r) * D + p, center, mask=tl.full((D,), t, tl.int32) < number - done)
 
 
 @triton.jit
@@ -193,15 +195,16 @@ def choose(
 
 @triton.jit
 def update_kernel(
-    X, GOOD, TABLE, WEIGHT, COUNTS, BASE, POWER, SCALAR, LATEST, FIRST, UNTIL, LAST, ADDED, WIN, LIST, COLUMNS,
+    X, GOOD, TABLE, WEIGHT, COUNTS, BASE, SCALAR, LATEST, FIRST, UNTIL, LAST, ADDED, WIN, LIST, COLUMNS,
     DIRTY, CHANGED, BELL, k, d,
     WIDTH: tl.constexpr, D: tl.constexpr, BLOCKS: tl.constexpr, B: tl.constexpr, BK: tl.constexpr, G: tl.constexpr,
     R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
     """Assign, move and count (Eqs. 4 to 6), state after state. OUT: TABLE (WIDTH + BLOCKS · B, D), COUNTS (WIDTH,).
 
-    SCALAR: step size α, balance. CHANGED (4,), the first state whose winner changed in a round; a slot is cleared two
-    rounds ahead, when nobody reads it any more. DIRTY (WIDTH,) holds the round in which a cluster's states changed.
+    SCALAR: step size α, balance, float64. CHANGED (4,), the first state whose winner changed in a round; a slot is
+    cleared two rounds ahead, when nobody reads it any more. DIRTY (WIDTH,) holds the round in which a cluster's states
+    changed.
     """
     alpha, balance = tl.load(SCALAR), tl.load(SCALAR + 1)
     base, good = tl.load(BASE), tl.load(GOOD)
@@ -233,8 +236,8 @@ def update_kernel(
                     if tl.load(DIRTY + i) == epoch:
                         number = collect(i, WIN, LIST, LATEST, FIRST, LAST, ADDED, WIDTH, BLOCKS, B)
                         versions(
-                            i, number, X, start, TABLE, WEIGHT, COUNTS, LIST, UNTIL, POWER, alpha, balance, base,
-                            d, WIDTH, D, G,
+                            i, number, X, start, TABLE, WEIGHT, COUNTS, LIST, UNTIL, alpha, balance, base, d,
+                            WIDTH, D, G,
                         )  # fmt: skip
                         tl.debug_barrier()  # the list is used again
                 meetings = meet(BELL, meetings)
