@@ -108,11 +108,6 @@ def draw(record: Record, path: Path) -> Path:
     """The picture: everywhere each run has been, and where the centers are at the end."""
     with figure(path, 2, SIZE) as axes:
         paint(axes, record, len(record.steps) - 1)
-    from PIL import Image
-
-    with Image.open(path) as picture:
-        small = _few_colours(picture.convert("RGB"))
-    small.save(path, optimize=True)
     return path
 
 
