@@ -144,3 +144,11 @@ def test_the_committed_numbers_are_those_of_the_committed_record() -> None:
     for name, found in maze_film.numbers(record).items():
         stored = kept["seeds"][str(maze.SHOWN)][name]
         assert found._asdict() == pytest.approx(stored, abs=0.05)
+
+
+@pytest.mark.parametrize("steps", ["0", "-1"])
+def test_too_few_steps_are_refused_in_its_own_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], steps: str
+) -> None:
+    assert main(["demo", "--out", str(tmp_path / "out"), "--steps", steps]) == 2
+    assert f"steps must be at least 16; got {steps}" in capsys.readouterr().err

@@ -24,7 +24,7 @@ EXPERIMENTS = {
     "parameters": "KME's parameters on Cheetah, one at a time",
     "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
-    "chunks": "what absorbing a stream in chunks, as GPUs do, changes",
+    "chunks": "what absorbing a stream in chunks changes: with frozen assignments, as in JAX, and exactly, as on a GPU",
 }
 TRAIN_HELP = """\
 Trains bonuses × seeds side by side and writes DIR/config.json and, per run, DIR/<bonus>-<seed>/ with progress.jsonl
@@ -115,11 +115,16 @@ def _add_reproduce(menu: Any) -> None:
         action="append",
         default=[],
         metavar="TASK",
-        help="a task or a cell such as cheetah-run-paper; of entropy a part such as walks; repeatable",
+        help="a task or a cell such as cheetah-run-paper; of entropy a part, of chunks a stream; repeatable",
     )
     add("--method", action="append", dest="methods", metavar="NAME", help="none, kme, rnd or re3; repeatable (all)")
-    add("--seeds", type=int, metavar="N", help="seeds per cell (exploration: 5, sb3: 2, else 3)")
-    add("--steps", type=_number, metavar="N", help="steps per run (exploration: 5e6, sb3: 1e6, else 2e6)")
+    add("--seeds", type=int, metavar="N", help="seeds per cell (exploration: 5, sb3: 2, scale and parameters: 3)")
+    add(
+        "--steps",
+        type=_number,
+        metavar="N",
+        help="steps per run (exploration: 5e6, sb3: 1e6, else 2e6); points or states of entropy and chunks",
+    )
     add("--budget", type=_duration, metavar="25m", help="stop at a checkpoint after this time, such as 90s, 25m or 2h")
     add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
     add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/WHAT)")

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from voronaut import clusters as reference
+from voronaut.cli import main
 from voronaut.experiments import chunks, chunks_figure
 
+NONE = {"methods": None, "seeds": None, "work": None}
 SIZE = chunks.Size(rollouts=2, states=96, clusters=12, dim=3, looks=2, held_out=400)
 
 
@@ -40,7 +42,9 @@ def test_a_frozen_chunk_is_assigned_as_it_was() -> None:
 def test_table_and_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "CHUNKS", (4, 32))
     monkeypatch.setattr(chunks, "Size", lambda: SIZE)
-    options = argparse.Namespace(folder=tmp_path, figures=tmp_path, steps=None, only=[], draw=False, status=False)
+    options = argparse.Namespace(
+        folder=tmp_path, figures=tmp_path, steps=None, only=[], draw=False, status=False, **NONE
+    )
     said: list[str] = []
     assert chunks.reproduce(options, said.append) == 0
     found = chunks_figure.read(tmp_path)
@@ -56,7 +60,7 @@ def test_table_and_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_unknown_stream_is_refused(tmp_path: Path) -> None:
     options = argparse.Namespace(
-        folder=tmp_path, figures=tmp_path, steps=None, only=["tides"], draw=False, status=False
+        folder=tmp_path, figures=tmp_path, steps=None, only=["tides"], draw=False, status=False, **NONE
     )
     with pytest.raises(ValueError, match="stationary"):
         chunks.reproduce(options)
@@ -65,3 +69,18 @@ def test_an_unknown_stream_is_refused(tmp_path: Path) -> None:
 def test_the_page_has_the_table_of_the_results() -> None:
     root = Path(__file__).parents[2]
     assert chunks_figure.table(chunks_figure.read(root / "results/chunks")) in (root / "docs/gpu.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "stationary", "--only", "foo"], "no stream 'foo'"),
+        (["--method", "kme"], "no --method"),
+        (["--seeds", "3"], "no --seeds"),
+    ],
+)
+def test_options_that_mean_nothing_here_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    assert main(["reproduce", "chunks", "--status", "--results", str(tmp_path), *words]) == 2
+    assert message in capsys.readouterr().err

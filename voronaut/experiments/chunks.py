@@ -139,10 +139,12 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -
     folder, figures, size = options.folder or FOLDER, options.figures or FIGURES, Size()
     if options.steps is not None:
         size = size._replace(rollouts=max(1, int(options.steps) // size.states))
-    chosen = [s for s in STREAMS if not options.only or s in options.only]
-    if not chosen:
-        raise ValueError(f"there is no stream {options.only!r}; there are {', '.join(STREAMS)}.")
-    for stream in chosen:
+    if options.methods or options.work or options.seeds is not None:
+        raise ValueError("this experiment has no --method, no --seeds and no --work: choose a stream with --only.")
+    for name in options.only:
+        if name not in STREAMS:
+            raise ValueError(f"there is no stream {name!r}; there are {', '.join(STREAMS)}.")
+    for stream in options.only or STREAMS:
         path = folder / f"{stream}.json"
         if not (options.draw or options.status or path.exists()):
             folder.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from voronaut.training.progress import shown
 
 STEPS = 327_680
 SETTINGS: dict[str, Any] = {"envs": 16, "rollout": 4096}
+LEAST_STEPS = 16  # one per environment
 # The paper's KME but for two numbers: see docs/watching.md.
 KME: dict[str, Any] = {"scale": 10, "init": "data"}
 INTERRUPTED = 130
@@ -51,7 +52,9 @@ def choose(
     methods: Sequence[str] = tuple(maze_film.METHODS),
 ) -> Config:
     """PPO alone and with KME in the maze."""
-    rollout = min(SETTINGS["rollout"], max(int(steps) // 16 * 16, 16))
+    if not steps >= LEAST_STEPS:
+        raise ValueError(f"steps must be at least {LEAST_STEPS}; got {steps:g}.")
+    rollout = min(SETTINGS["rollout"], int(steps) // LEAST_STEPS * LEAST_STEPS)
     given = {**SETTINGS, "rollout": rollout}
     options = {"kme": dict(kme)} if kme else {}
     return configure("maze", bonuses=list(methods), seeds=list(seeds), steps=steps, options=options, **given)

@@ -32,12 +32,16 @@ def configure(
     if not task.startswith(PREFIX) and task not in TOYS:
         find(task)
     steps = paper.steps if steps is None else steps
-    envs, rollout = envs or paper.ppo["envs"], rollout or paper.ppo["rollout"]
+    envs = paper.ppo["envs"] if envs is None else envs
+    rollout = paper.ppo["rollout"] if rollout is None else rollout
     seeds = paper.seeds if seeds is None else seeds
     numbers = tuple(range(seeds) if isinstance(seeds, int) else seeds)
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
         raise ValueError(f"seeds must be a count of at least 1, or distinct numbers of at least 0; got {seeds!r}.")
-    if envs < 1 or rollout < 2 or rollout % envs:
+    for name, number, least in (("envs", envs, 1), ("rollout", rollout, 2)):
+        if number < least:
+            raise ValueError(f"{name} must be at least {least}; got {number}.")
+    if rollout % envs:
         raise ValueError(f"rollout must be a multiple of envs; got rollout={rollout}, envs={envs}.")
     if not steps >= rollout:
         raise ValueError(

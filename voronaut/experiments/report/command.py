@@ -21,7 +21,7 @@ def report(asked: Sequence[str | Path], out: str | Path, *, now: float | None = 
     moment = time.time() if now is None else now
     reading = read([Path(folder) for folder in asked], moment)
     if not reading.runs:
-        named = ", ".join(map(str, asked)) or "no folder"
+        named = ", ".join(f"'{folder}'" for folder in asked) or "no folder"
         why = f" {reading.troubles[-1]}" if reading.troubles else ""
         raise ValueError(f"there are no runs in {named}.{why} Name folders that voronaut train or reproduce wrote.")
     return write(Path(out), page.page(content(reading), datetime.fromtimestamp(moment, UTC)))
