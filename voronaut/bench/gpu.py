@@ -133,6 +133,7 @@ def rivals(dim: int, size: int) -> dict[str, float]:
     kme, states = vn.KME(dim, clusters=CLUSTERS), gpu_rivals.gaussian(size, dim, DEVICE)
     rnd = gpu_rivals.RND(dim, DEVICE, hidden=ENCODER, features=FEATURES)
     re3 = gpu_rivals.encoder(dim, ENCODER, RE3_FEATURES, DEVICE)
+    kme.update(states)  # clusters that have learned something, as in training
     work = {
         "KME rewards": lambda: kme.rewards(states),
         "KME update": lambda: kme.update(states),

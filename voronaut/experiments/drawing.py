@@ -38,7 +38,7 @@ def entropy(result: Result) -> float:
     return stats.area(result.curve["env_steps"], result.curve["state_entropy"])
 
 
-def first_reward(result: Result) -> float:
+def first_above_one(result: Result) -> float:
     """Steps until the first rollout whose mean return is above 1; infinity if there is none."""
     found = np.flatnonzero(result.curve["extrinsic_return"] > 1)
     return float(result.curve["env_steps"][found[0]]) if len(found) else float("inf")

@@ -40,7 +40,8 @@ def pretty(measured: stats.Interval, form: str = ".1f") -> str:
 def tasks(plan: Plan, data: Data) -> str:
     """One table per cell that has data."""
     head = ["method", "seeds", "mean return over training", "final return", "seeds with reward at the end",
-            "top dense reward", "state entropy, first 10 % of steps", "first reward, million steps"]  # fmt: skip
+            "top dense reward", "state entropy, first 10 % of steps",
+            "first return above 1, million steps"]  # fmt: skip
     parts = []
     for cell in plan.cells:
         runs = {method: data[cell.name].get(method, []) for method in METHODS}
@@ -61,7 +62,7 @@ def _numbers(results: Sequence[Result]) -> list[str]:
         f"{int((ends > 0).sum())} of {len(ends)}",
         pretty(stats.mean_interval(drawing.scores(results, drawing.top)), ".2f"),
         pretty(stats.mean_interval(drawing.scores(results, drawing.early_entropy))),
-        _first(drawing.scores(results, drawing.first_reward) / 1e6),
+        _first(drawing.scores(results, drawing.first_above_one) / 1e6),
     ]
 
 

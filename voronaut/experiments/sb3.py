@@ -37,7 +37,7 @@ SCORES: dict[str, tuple[drawing.Score, str]] = {
     "final return": (drawing.final, ".1f"),
     "top dense reward": (drawing.top, ".2f"),
     "state entropy (nats)": (drawing.entropy, ".1f"),
-    "first reward, million steps": (lambda result: drawing.first_reward(result) / 1e6, ".2f"),
+    "first return above 1, million steps": (lambda result: drawing.first_above_one(result) / 1e6, ".2f"),
 }
 
 

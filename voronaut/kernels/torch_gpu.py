@@ -157,7 +157,7 @@ def fused_rewards(prepared: Prepared, states: Tensor, shift: Tensor, tiles: Tile
 
 
 def lay_desk(p: Prepared, states: Tensor, shift: Tensor) -> Desk:
-    """Room for what the programs tell each other: 16 bytes per state."""
+    """Room for what the programs tell each other: 16 bytes per state, 20 in float64."""
     states = states if states.stride(1) == 1 else states.contiguous()
     zero, shift = torch.zeros_like(p.middle), shift.to(p.middle.dtype)
     raw, centred = torch.stack([shift, zero, shift, p.middle]).view(2, 2, -1)

@@ -1,7 +1,7 @@
 """The Triton program that finds the winners of states, and what it shares with those that pay them.
 
-Distances come from products on tensor cores (three rounds of TF32, about as exact as float32) or, in few dimensions,
-from differences. A winner that is within the rounding of the runner-up is in doubt and decided later, from differences.
+Distances come from products on tensor cores (three rounds of TF32, about as exact as float32) or, in float64, from
+differences. A winner that is within the rounding of the runner-up is in doubt and decided later, from differences.
 Scalars come in an array (step size, balance, floor of the logarithm, largest good number, largest norm of a center,
 largest weight), so that they keep their precision and may change on the device.
 """

@@ -1,7 +1,8 @@
 """The Triton programs behind `torch_fused_prepare`: one program per cluster, in three launches.
 
 1. `layout_kernel` lays a center out for all that read it. 2. `survey_kernel` finds its gap, the gap were its nearest
-not there, and its distances. 3. `lists_kernel` makes its short lists (see torch_prepared). All in float64.
+not there, and its distances. 3. `lists_kernel` makes its short lists (see torch_prepared). Sums are float64;
+distances and gaps pass from launch to launch as float32.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
