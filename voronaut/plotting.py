@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+DPI = 150
 COLORS = {"kme": "#2a9d62", "none": "#3b6fb6", "rnd": "#e08a1e", "re3": "#c8443f", "hash": "#7b5ea7"}
 
 
@@ -23,15 +24,19 @@ def figure(path: Path, columns: int = 1, size: tuple[float, float] = (6, 4), row
         axes = canvas.subplots(rows, columns)
         yield axes
         path.parent.mkdir(parents=True, exist_ok=True)
-        canvas.savefig(path, dpi=150)
-    if path.suffix == ".png":
-        fewer_colours(path)
+        if path.suffix == ".png":
+            save_small(canvas, path)
+        else:
+            canvas.savefig(path)
 
 
-def fewer_colours(path: Path) -> None:
-    """Keep 256, which are enough for lines and bands: a third of the bytes. OUT: the picture at `path`."""
+def save_small(drawn: Any, path: Path) -> None:
+    """A PNG with 256 colours, which are enough for lines and bands: a third of the bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image  # matplotlib brings it
 
-    with Image.open(path) as whole:
-        few = whole.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    few.save(path, optimize=True)
+    drawn.set_dpi(DPI)
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())
+    picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path)

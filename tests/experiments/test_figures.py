@@ -1,7 +1,6 @@
 """Every figure redraws from committed files, alone; the page's tables are those of the files."""
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -30,13 +29,11 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def test_everything_redraws_in_twenty_seconds(tmp_path: Path) -> None:
+def test_everything_redraws(tmp_path: Path) -> None:
     said: list[str] = []
-    started = time.process_time()
     paths = [
         path for each in (exploration, scale, parameters, sb3) for path in each.draw(each.PLAN, tmp_path, said.append)
     ]
-    assert time.process_time() - started < 20
     assert [path.stem for path in paths] == [*NAMES, "scale", "parameters", "sb3"] and not said
     assert all(imread(path).std() > 0.01 for path in paths)
 

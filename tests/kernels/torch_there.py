@@ -1,13 +1,11 @@
 """What the tests of the torch kernels share: a device, small worlds, and reasons to skip."""
 
-import os
 from typing import Any
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
 
 from voronaut.kernels import torch_gpu as kernel  # noqa: E402
 from voronaut.kernels.rules import SQRT, Rules  # noqa: E402
