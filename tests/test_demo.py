@@ -151,4 +151,4 @@ def test_too_few_steps_are_refused_in_its_own_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], steps: str
 ) -> None:
     assert main(["demo", "--out", str(tmp_path / "out"), "--steps", steps]) == 2
-    assert f"steps must be at least 16; got {steps}" in capsys.readouterr().err
+    assert f"steps must be at least 16, one per environment; got {steps}" in capsys.readouterr().err

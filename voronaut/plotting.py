@@ -27,7 +27,7 @@ def figure(path: Path, columns: int = 1, size: tuple[float, float] = (6, 4), row
         if path.suffix == ".png":
             save_small(canvas, path)
         else:
-            canvas.savefig(path)
+            canvas.savefig(path, dpi=DPI)
 
 
 def save_small(drawn: Any, path: Path) -> None:

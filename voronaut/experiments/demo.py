@@ -14,7 +14,6 @@ from voronaut.training.progress import shown
 
 STEPS = 327_680
 SETTINGS: dict[str, Any] = {"envs": 16, "rollout": 4096}
-LEAST_STEPS = 16  # one per environment
 # The paper's KME but for two numbers: see docs/watching.md.
 KME: dict[str, Any] = {"scale": 10, "init": "data"}
 INTERRUPTED = 130
@@ -52,9 +51,10 @@ def choose(
     methods: Sequence[str] = tuple(maze_film.METHODS),
 ) -> Config:
     """PPO alone and with KME in the maze."""
-    if not steps >= LEAST_STEPS:
-        raise ValueError(f"steps must be at least {LEAST_STEPS}; got {steps:g}.")
-    rollout = min(SETTINGS["rollout"], int(steps) // LEAST_STEPS * LEAST_STEPS)
+    least = SETTINGS["envs"]
+    if not steps >= least:
+        raise ValueError(f"steps must be at least {least}, one per environment; got {steps:g}.")
+    rollout = min(SETTINGS["rollout"], int(steps) // least * least)
     given = {**SETTINGS, "rollout": rollout}
     options = {"kme": dict(kme)} if kme else {}
     return configure("maze", bonuses=list(methods), seeds=list(seeds), steps=steps, options=options, **given)
