@@ -15,8 +15,8 @@ from voronaut.kernels.rules import LOG, SQRT, Rules
 
 SMALL = {"stages": 1, "long_states": 16, "long_clusters": 16, "short_states": 16}
 DIRECT = kernel.Tiles(16, 16, 4, "direct", **SMALL)
-PRODUCT = kernel.Tiles(16, 16, 4, "split", **SMALL)
-SHORTEST = kernel.Tiles(16, 16, 4, "split", **SMALL, length=1)  # lists too short for most states
+PRODUCT = kernel.Tiles(16, 16, 4, "split", **SMALL, short_dims=4)
+SHORTEST = kernel.Tiles(16, 16, 4, "split", **SMALL, length=1, long_peel=False)  # lists too short for most states
 FUSED = [
     pytest.param(t, id=name, marks=needs_triton)
     for t, name in ((DIRECT, "direct"), (PRODUCT, "product"), (SHORTEST, "shortest"))
@@ -113,6 +113,18 @@ def test_an_offset_is_taken_off_before_anything_is_squared(tiles: Any) -> None:
     close(paid(centers, counts, far, RULES, tiles, shift), wanted(centers, counts, far - 4096, RULES), centers)
 
 
+@pytest.mark.parametrize("tiles", WAYS)
+@pytest.mark.parametrize("power", [-60, -13, 11, 40])
+def test_any_scale_is_paid_alike(power: int, tiles: Any) -> None:
+    """Halves of 11 bits have few exponents: products are in units of the clusters' own size."""
+    centers, counts, states = world(40, 19, 33, seed=4)
+    states[3], states[4], states[5] = 3000 * states[3], centers[2], 1e5 * states[5]  # beyond what halves can hold
+    rules, scale = RULES._replace(balance=RULES.balance * 2.0**power), np.float32(2.0**power)
+    want = wanted(centers, counts, states, RULES) * 2.0 ** (power / 2)
+    got = paid(scale * centers, counts, scale * states, rules, tiles)
+    np.testing.assert_allclose(got, want, rtol=3e-5, atol=1e-5 * 2.0 ** (power / 2))
+
+
 @pytest.mark.parametrize("tiles", [WAYS[0], FUSED[0]])
 def test_float64_is_exact(tiles: Any) -> None:
     centers, counts, states = world(40, 9, 30, dtype=np.float64)
@@ -132,9 +144,9 @@ def test_clusters_are_made_ready_alike(k: int, d: int, objective: int) -> None:
     counts = np.random.default_rng(1).permutation(k) * 3 + 1  # no ties: which of them comes first is not promised
     places, numbers = there(centers, counts)
     rules = RULES._replace(objective=objective)
-    size = {"width": -(-k // 16) * 16, "deep": kernel.depth(d).whole, "length": 4}
-    want = ready.prepare(places, numbers, rules, **size)
-    got = fused.fill(fused.allocate(places, **size, log=want.log), places, numbers, rules)
+    size, product = {"width": -(-k // 16) * 16, "deep": kernel.depth(d).whole, "length": 4}, kernel.depth(d).product
+    want = ready.prepare(places, numbers, rules, **size, product=product)
+    got = fused.fill(fused.allocate(places, **size, log=want.log), places, numbers, rules, product=product)
     for name in want._fields:
         if name not in ("lists", "log"):
             np.testing.assert_allclose(

@@ -17,7 +17,7 @@ from voronaut.kernels import torch_fused_update as absorb
 from voronaut.kernels import torch_plain as plain
 from voronaut.kernels import torch_prepared as ready
 from voronaut.kernels.rules import LOG, Rules
-from voronaut.kernels.torch_prepared import Prepared, floor_of, limit_of
+from voronaut.kernels.torch_prepared import EDGE, Prepared, floor_of, limit_of
 from voronaut.kernels.torch_tiles import Tiles, reward_tiles
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 CHUNK = 128  # states assigned at once by an update in plain torch
 LONG_PROGRAMS = 1056  # that share what was put off, however much it is: the host does not know
 HARD_PROGRAMS = 528
-EDGE = 3  # dimensions that are cheaper without tensor cores, which take 16 at once
+HELD = 32  # dimensions of a state that the lists keep in registers
 FOLLOWERS = 32  # a winner with more clusters that follow it is cheaper over all clusters
 
 
@@ -88,14 +88,15 @@ def prepare(
     width, deep = -(-k // tiles.clusters) * tiles.clusters, depth(d).whole
     if fused(centers) and centers.dtype == torch.float32:
         room = fast.allocate(centers, width=width, deep=deep, length=tiles.length, log=rules.objective == LOG)
-        return fast.fill(room, centers, counts, rules, floor)
-    return ready.prepare(centers, counts, rules, floor=floor, width=width, deep=deep, length=tiles.length)
+        return fast.fill(room, centers, counts, rules, floor, product=depth(d).product)
+    size = {"width": width, "deep": deep, "product": depth(d).product, "length": tiles.length}
+    return ready.prepare(centers, counts, rules, floor=floor, **size)
 
 
 def prepare_again(old: Prepared, centers: Tensor, counts: Tensor, rules: Rules, floor: Tensor) -> None:
     """The same in the buffers of an earlier one. OUT: old."""
     if fused(centers) and centers.dtype == torch.float32:
-        fast.fill(old, centers, counts, rules, floor)
+        fast.fill(old, centers, counts, rules, floor, product=depth(centers.shape[1]).product)
     else:
         take_over(old, prepare(centers, counts, rules, floor))
 
@@ -127,9 +128,10 @@ def rounding(deep: int) -> float:
 def product_rounding(deep: int) -> float:
     """Bound on the error of s·μ in units of ‖s‖‖μ‖.
 
-    Three products of 11-bit halves leave out 3·2⁻²²; each of their 3D/8 partial sums may be truncated by 2⁻²³.
+    Three products of 11-bit halves leave out 3·2⁻²²; each of their 3D/8 partial sums may be truncated by 2⁻²³; and
+    what float16 cannot tell from zero is at most 2⁻²⁵ units in each dimension, of norms of at least a half.
     """
-    return 2.0**-23 * (3 * deep / 8 + 6)
+    return 2.0**-23 * (3 * deep / 8 + 6 + math.sqrt(deep))
 
 
 class Desk(NamedTuple):
@@ -180,8 +182,8 @@ def find_winners(p: Prepared, desk: Desk, t: Tiles) -> None:
     (n, d), (width, whole), lists = desk.states.shape, p.rows.shape, p.lists
     deep, shift = depth(d), desk.raw if t.precision == "direct" else desk.centred
     programs.assign_kernel[(-(-n // t.states),)](
-        desk.states, desk.winners, desk.hard, desk.again, first_number(desk), shift, p.high, p.low, p.columns, p.norms,
-        p.weight, lists.near_key, lists.open_key, lists.first, p.scalars, rounding(deep.sums), n,
+        desk.states, desk.winners, desk.hard, desk.again, first_number(desk), shift, p.high, p.low, p.edges,
+        p.columns, p.norms, p.weight, lists.near_key, lists.open_key, lists.first, p.scalars, rounding(deep.sums), n,
         desk.states.stride(0), d, WIDTH=width, D=whole, DC=deep.first, DT=deep.tail, DP=deep.product, E=deep.edge,
         BN=t.states, BK=t.clusters, CODE=code(width // t.clusters), T=lists.near.shape[1] - 1, F=FOLLOWERS,
         PRECISION=t.precision, num_warps=t.warps, num_stages=t.stages,
@@ -199,12 +201,14 @@ def pay_short(p: Prepared, desk: Desk, t: Tiles) -> None:
 
     (n, d), whole, lists = desk.states.shape, p.rows.shape[1], p.lists
     deep = depth(d)
-    lanes = min(deep.product & -deep.product, 32)
+    held = deep.product if deep.product <= HELD else min(deep.product & -deep.product, HELD)
+    lanes = min(t.short_dims, held)
+    facts = p.facts.view(torch.int64) if p.facts.dtype == torch.float32 else p.facts
     programs.short_kernel[(-(-n // t.short_states),)](
-        desk.states, desk.paid, desk.winners, desk.hard, first_number(desk), desk.raw, p.rows, p.weight, p.gap,
-        p.second, p.before, lists.near, lists.near_key, lists.open, lists.open_key, lists.followers, lists.first,
-        p.scalars, n, desk.states.stride(0), d, D=whole, DC=lanes, DP=deep.product, E=deep.edge, BN=t.short_states,
-        T=lists.near.shape[1] - 1, F=FOLLOWERS, LOG=p.log, num_warps=t.short_warps,
+        desk.states, desk.paid, desk.winners, desk.hard, first_number(desk), desk.raw, p.rows, facts, p.before,
+        lists.near, lists.near_key, lists.open, lists.open_key, lists.followers, lists.first, p.scalars, n,
+        desk.states.stride(0), d, D=whole, DC=lanes, DH=held, DP=deep.product, E=deep.edge,
+        BN=t.short_states, T=lists.near.shape[1] - 1, F=FOLLOWERS, LOG=p.log, num_warps=t.short_warps,
     )  # fmt: skip
 
 
@@ -216,11 +220,11 @@ def pay_long(p: Prepared, desk: Desk, t: Tiles) -> None:
         return
     (n, d), width, deep = desk.states.shape, len(p.rows), depth(desk.states.shape[1])
     programs.product_kernel[(min(LONG_PROGRAMS, -(-n // t.long_states)),)](
-        desk.states, desk.paid, desk.winners, desk.hard, desk.again, desk.many, desk.raw, p.middle, p.rows, p.columns,
-        p.high, p.low, p.pairs, p.weight, p.gap, p.second, p.nearest, p.before, p.scalars, product_rounding(deep.sums),
-        desk.states.stride(0), d, WIDTH=width, D=deep.whole, DC=deep.first, DT=deep.tail, DP=deep.product, E=deep.edge,
-        BN=t.long_states, BK=math.gcd(width, t.long_clusters), LOG=p.log,
-        PRECISION="tf32x3" if t.precision == "tf32x3" else "split", num_warps=t.long_warps, num_stages=t.long_stages,
+        desk.states, desk.paid, desk.winners, desk.hard, desk.again, desk.many, desk.raw, p.middle, p.rows,
+        p.high, p.low, p.edges, p.pairs, p.weight, p.gap, p.second, p.nearest, p.before, p.scalars,
+        product_rounding(deep.sums), desk.states.stride(0), d, WIDTH=width, D=deep.whole, DC=deep.first, DT=deep.tail,
+        DP=deep.product, E=deep.edge, BN=t.long_states, BK=math.gcd(width, t.long_clusters), LOG=p.log,
+        PEEL=t.long_peel, num_warps=t.long_warps, num_stages=t.long_stages,
     )  # fmt: skip
 
 
@@ -229,10 +233,9 @@ def pay_hard(p: Prepared, desk: Desk) -> None:
     from voronaut.kernels import torch_triton_rewards as programs
 
     (n, d), width = desk.states.shape, len(p.rows)
-    programs.hard_kernel[(min(HARD_PROGRAMS, -(-n // 32)),)](
+    programs.hard_kernel[(min(HARD_PROGRAMS, -(-n // 16)),)](
         desk.states, desk.paid, desk.again, desk.many, desk.raw, p.columns, p.weight, p.gap, p.second, p.nearest,
-        p.before, p.scalars, desk.states.stride(0), d, WIDTH=width, BN=32, BK=math.gcd(width, 32), LOG=p.log,
-        num_warps=4,
+        p.before, p.scalars, desk.states.stride(0), d, WIDTH=width, BN=16, BK=128, LOG=p.log, num_warps=4,
     )  # fmt: skip
 
 

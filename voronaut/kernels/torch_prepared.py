@@ -15,7 +15,9 @@ from torch import Tensor
 from voronaut.kernels.rules import LOG, Rules
 
 LOG_FLOOR = 1e-3  # of the mean gap: where LOG is cut off
-LENGTH = 16  # of the lists
+LENGTH = 15  # of the lists; with the key after it a power of two
+EDGE = 3  # dimensions that are cheaper without tensor cores, which take 16 at once
+EXPONENT, LEAST_UNIT = 0x7F800000, 2.0**-100  # the bits of a float32's exponent
 
 
 class Lists(NamedTuple):
@@ -36,15 +38,17 @@ class Prepared(NamedTuple):
     middle: Tensor  # (d,) subtracted from states and centers before products
     rows: Tensor  # (width, D) centers, zeros in the padding
     columns: Tensor  # (d, width) the same, transposed
-    high: Tensor  # (width, D) centers less the middle = high + low, 11 bits in each
+    high: Tensor  # (width, D) float16: (centers less the middle) / unit = high + low, 11 bits in each
     low: Tensor
-    norms: Tensor  # (width,) their squared lengths
+    edges: Tensor  # (3, width) the same, whole: what products leave out, the dimensions from `product` on
+    norms: Tensor  # (width,) their squared lengths in units
     pairs: Tensor  # (k, width) ‖μ_i − μ_j‖², +inf for j = i and in the padding
     weight: Tensor  # (width,) κ (n − min n), +inf in the padding
     gap: Tensor  # (width,)
     second: Tensor  # (width,) the gap were the nearest cluster not there
     nearest: Tensor  # (width,) int32, −1 in the padding
     before: Tensor  # (width,) f(gap)
+    facts: Tensor  # (width, 4) the first of the dimensions that products leave out, weight, gap, second
     lists: Lists
     scalars: Tensor  # see torch_triton
     log: bool
@@ -135,12 +139,16 @@ def number(value: float, like: Tensor) -> Tensor:
     return torch.full((), value, dtype=like.dtype, device=like.device)
 
 
+def unit_of(centred: Tensor) -> Tensor:
+    """The power of two above every coordinate: in its units they have room in float16."""
+    most = centred.abs().max().float()
+    return ((most.view(torch.int32) & EXPONENT).view(torch.float32) * 2).clamp(min=LEAST_UNIT).to(centred.dtype)
+
+
 def split(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """rows ≈ high + low to 22 bits, each rounded to the 11 bits that tensor cores take; float64 is not split."""
-    if rows.dtype != torch.float32:
-        return rows, torch.zeros_like(rows)
-    high = (rows.view(torch.int32) + 4096 & -8192).view(torch.float32)
-    return high, ((rows - high).view(torch.int32) + 4096 & -8192).view(torch.float32)
+    """rows ≈ high + low to 22 bits, 11 in each, as tensor cores take them."""
+    high = rows.half()
+    return high, (rows - high).half()
 
 
 def lay_out(centers: Tensor, width: int, deep: int) -> Tensor:
@@ -152,7 +160,7 @@ def lay_out(centers: Tensor, width: int, deep: int) -> Tensor:
 
 def prepare(
     centers: Tensor, counts: Tensor, rules: Rules, *, floor: Tensor | None = None, width: int, deep: int,
-    length: int = LENGTH,
+    product: int, length: int = LENGTH,
 ) -> Prepared:  # fmt: skip
     """Clusters (k, d) made ready; `width` ≥ k and `deep` ≥ d are what the programs' tiles divide."""
     log, dtype = rules.objective == LOG, centers.dtype
@@ -160,15 +168,20 @@ def prepare(
     floor = number(rules.floor, s.gap) if floor is None else floor.double()
     middle = centers.mean(dim=0)
     rows, centred = lay_out(centers, width, deep), lay_out(centers - middle, width, deep)
-    norms = centred.double().square().sum(dim=1)
+    unit = unit_of(centred)
+    scaled = centred / unit
+    norms = scaled.double().square().sum(dim=1)
+    edges = pad(scaled[:, product : product + EDGE], EDGE, 0.0).t().contiguous()
     lists = make_lists(s, rules.balance, floor if log else torch.zeros_like(floor), dtype, length)
     fixed = [number(v, s.gap) for v in (rules.step_size, rules.balance)]
-    most = [number(limit_of(dtype, centers.shape[1]), s.gap), norms.max().sqrt(), s.weight.max()]
+    most = [number(limit_of(dtype, centers.shape[1]), s.gap), norms.max().sqrt() * unit, s.weight.max()]
+    weight = pad(s.weight.to(dtype), width, math.inf)
+    gap, second = (pad(a.to(dtype), width, 0.0) for a in (s.gap, s.second))
+    beyond = rows[:, product] if product < deep else torch.zeros_like(weight)
     return Prepared(
-        centers, middle, rows, rows[:, : centers.shape[1]].t().contiguous(), *split(centred), norms.to(dtype),
+        centers, middle, rows, rows[:, : centers.shape[1]].t().contiguous(), *split(scaled), edges, norms.to(dtype),
         pad(s.distance.square().to(dtype), width, math.inf),
-        pad(s.weight.to(dtype), width, math.inf), pad(s.gap.to(dtype), width, 0.0),
-        pad(s.second.to(dtype), width, 0.0), pad(s.nearest.int(), width, -1),
-        pad(concave(s.gap, floor, log).to(dtype), width, 0.0), lists,
-        torch.stack([*fixed, floor, *most]).to(dtype), log,
+        weight, gap, second, pad(s.nearest.int(), width, -1), pad(concave(s.gap, floor, log).to(dtype), width, 0.0),
+        torch.stack([beyond, weight, gap, second], dim=1), lists,
+        torch.stack([*fixed, floor, *most, unit.double(), 1 / unit.double()]).to(dtype), log,
     )  # fmt: skip

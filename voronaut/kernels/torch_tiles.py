@@ -14,15 +14,17 @@ class Tiles(NamedTuple):
     states: int  # of an assignment
     clusters: int
     warps: int
-    precision: str  # "direct", or how tensor cores round: "split" or "tf32x3"
+    precision: str  # "split" into halves for tensor cores, or "direct"
     stages: int = 2  # loads in flight
     short_states: int = 4  # of the short lists: a program visits as many clusters as its neediest state
     short_warps: int = 1
+    short_dims: int = 32  # at once, four to a thread
     length: int = LENGTH  # of the lists
     long_states: int = 64  # of what is paid over all clusters
     long_clusters: int = 32
     long_warps: int = 4
     long_stages: int = 2
+    long_peel: bool = True  # the first block apart, which keeps the states' halves in registers
 
 
 class Walk(NamedTuple):
@@ -38,8 +40,8 @@ class Walk(NamedTuple):
 
 
 FLOAT64 = Tiles(64, 32, 4, "direct")
-SMALL = Tiles(32, 16, 1, "split", 3, 8, long_states=32, long_clusters=16, long_warps=1)  # up to 32 dimensions
-MIDDLE = SMALL._replace(states=64, warps=2, short_states=16)  # up to 128
+SMALL = Tiles(64, 16, 2, "split", 3, 8, short_dims=16, long_states=32, long_clusters=16, long_warps=1)  # up to 32
+MIDDLE = SMALL._replace(short_states=16, short_dims=32, long_states=64, long_warps=2, long_peel=False)  # up to 128
 LARGE = Tiles(128, 64, 8, "split", 1, long_states=128, long_clusters=32, long_warps=8, long_stages=1)
 WALK = Walk(2, 4, 8, 256, 128)
 DEEP_WALK = Walk(2, 4, 4, 128, 128, unroll=8)

@@ -1,9 +1,10 @@
 """The Triton program that finds the winners of states, and what it shares with those that pay them.
 
-Distances come from products on tensor cores (three rounds of TF32, about as exact as float32) or, in float64, from
-differences. A winner that is within the rounding of the runner-up is in doubt and decided later, from differences.
-Scalars come in an array (step size, balance, floor of the logarithm, largest good number, largest norm of a center,
-largest weight), so that they keep their precision and may change on the device.
+Distances come from products on tensor cores (three rounds of float16, in units that give it room: about as exact as
+float32) or, in float64, from differences. A winner that is within the rounding of the runner-up is in doubt and decided
+later, from differences. Scalars come in an array (step size, balance, floor of the logarithm, largest good number,
+largest norm of a center, largest weight, the unit of products and its inverse), so that they keep their precision and
+may change on the device.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
@@ -68,7 +69,7 @@ def assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH: tl.constexpr, BN: tl.
     best = tl.full((BN, BK), float("inf"), CT.dtype.element_ty)
     where = tl.zeros((BN, BK), tl.int32)
     for start in range(0, WIDTH, BK):
-        cols = start + tl.arange(0, BK)
+        cols = tl.minimum(start + tl.arange(0, BK), WIDTH - 1)
         square = squares(X, off, ok, SHIFT, CT, cols, d, WIDTH, BN, BK)
         value = tl.sqrt(square) + tl.load(WEIGHT + cols)[None, :]
         better = value < best
@@ -79,25 +80,19 @@ def assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH: tl.constexpr, BN: tl.
 
 @triton.jit
 def split(x):
-    """x ≈ high + low to 22 bits, each rounded to the 11 bits that tensor cores take."""
-    high = ((x.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)
-    low = (((x - high).to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)
-    return high, low
+    """x ≈ high + low to 22 bits, 11 in each, as tensor cores take them."""
+    high = x.to(tl.float16)
+    return high, (x - high.to(tl.float32)).to(tl.float16)
 
 
 @triton.jit
-def product(x, HIGH, LOW, place, cross, PRECISION: tl.constexpr):
+def product(x, HIGH, LOW, place, cross):
     """`cross` + x·μ_j, but for low·low."""
-    if PRECISION == "split":
-        high, low = split(x)
-        c_high, c_low = tl.trans(tl.load(HIGH + place)), tl.trans(tl.load(LOW + place))
-        cross = tl.dot(low, c_high, cross, input_precision="tf32")
-        cross = tl.dot(high, c_low, cross, input_precision="tf32")
-        cross = tl.dot(high, c_high, cross, input_precision="tf32")
-    else:
-        c = tl.trans(tl.load(HIGH + place) + tl.load(LOW + place))
-        cross = tl.dot(x, c, cross, input_precision=PRECISION)
-    return cross
+    high, low = split(x)
+    c_high, c_low = tl.trans(tl.load(HIGH + place)), tl.trans(tl.load(LOW + place))
+    cross = tl.dot(low, c_high, cross)
+    cross = tl.dot(high, c_low, cross)
+    return tl.dot(high, c_high, cross)
 
 
 @triton.jit
@@ -108,14 +103,14 @@ def edge_column(X, off, ok, SHIFT, e, d, D: tl.constexpr, CT):
 
 
 @triton.jit
-def edge(cross, e0, e1, e2, CT, MIDDLE, cols, d, D: tl.constexpr, E: tl.constexpr, WIDTH: tl.constexpr):
-    """`cross` + the products of the E dimensions from D on, in float32: tensor cores would take 16 for them."""
+def edge(cross, e0, e1, e2, EDGES, cols, E: tl.constexpr, WIDTH: tl.constexpr):
+    """`cross` + the products of the last E dimensions, in float32: tensor cores would take 16 for them."""
     if E > 0:
-        cross += e0[:, None] * (tl.load(CT + D * WIDTH + cols) - tl.load(MIDDLE + D))[None, :]
+        cross += e0[:, None] * tl.load(EDGES + cols)[None, :]
     if E > 1:
-        cross += e1[:, None] * (tl.load(CT + (D + 1) * WIDTH + cols) - tl.load(MIDDLE + D + 1))[None, :]
+        cross += e1[:, None] * tl.load(EDGES + WIDTH + cols)[None, :]
     if E > 2:
-        cross += e2[:, None] * (tl.load(CT + (D + 2) * WIDTH + cols) - tl.load(MIDDLE + D + 2))[None, :]
+        cross += e2[:, None] * tl.load(EDGES + 2 * WIDTH + cols)[None, :]
     return cross
 
 
@@ -137,78 +132,99 @@ def winners(best, second, BK: tl.constexpr, CODE: tl.constexpr):
 
 
 @triton.jit
-def block_values(
-    x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, norm, e0, e1, e2, start, d,
-    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """‖s − μ_j‖ + κ n_j for a block of clusters."""
-    cols = start + tl.arange(0, BK)
-    half = tl.zeros((BN, BK), tl.float32) - 0.5 * tl.load(NORM + cols)[None, :]
-    cross = products(x, X, off, ok, SHIFT, HIGH, LOW, cols, half, d, D, DC, DT, DP, PRECISION)
-    cross = edge(cross, e0, e1, e2, CT, SHIFT + d, cols, d, DP, E, WIDTH)
-    return tl.sqrt(tl.abs(norm[:, None] - 2.0 * cross)) + tl.load(WEIGHT + cols)[None, :]
-
-
-@triton.jit
 def products(
-    x, X, off, ok, SHIFT, HIGH, LOW, cols, cross, d,
-    D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, PRECISION: tl.constexpr,
+    x, X, off, ok, SHIFT, HIGH, LOW, NORM, cols, cross, inverse, d,
+    D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr,
 ):  # fmt: skip
-    """`cross` + s·μ_j over the first DP dimensions, of which `x` holds DC."""
+    """`cross` + s·μ_j over the first DP dimensions, of which `x` holds DC, in units."""
     place = cols[:, None] * D
-    cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], cross, PRECISION)
+    cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], cross)
     if D <= 160:
         for q in tl.static_range(DC, DP, DT):
-            part = states_tile(X, off, ok, SHIFT, q, d, DT, HIGH)
-            cross = product(part, HIGH, LOW, place + (q + tl.arange(0, DT))[None, :], cross, PRECISION)
+            part = states_tile(X, off, ok, SHIFT, q, d, DT, NORM) * inverse
+            cross = product(part, HIGH, LOW, place + (q + tl.arange(0, DT))[None, :], cross)
     else:  # unrolled, the parts of the centers would not fit
         for u in tl.range(DC, DP, DT, num_stages=1):
-            more = states_tile(X, off, ok, SHIFT, u, d, DT, HIGH)
-            cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross, PRECISION)
+            more = states_tile(X, off, ok, SHIFT, u, d, DT, NORM) * inverse
+            cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross)
     return cross
 
 
 @triton.jit
-def assign_product(
-    x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, SCALAR, rounding, d,
+def block_values(
+    x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start, d,
     WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr, CODE: tl.constexpr, PRECISION: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """‖s − μ_j‖ + κ n_j for a block of clusters."""
+    cols = start + tl.arange(0, BK)
+    cross = tl.zeros((BN, BK), tl.float32) - 0.5 * tl.load(NORM + cols)[None, :]
+    cross = edge(cross, e0, e1, e2, EDGES, cols, E, WIDTH)
+    cross = products(x, X, off, ok, SHIFT, HIGH, LOW, NORM, cols, cross, inverse, d, D, DC, DT, DP)
+    return tl.sqrt(tl.abs(norm[:, None] - 2.0 * cross)) * unit + tl.load(WEIGHT + cols)[None, :]
+
+
+@triton.jit
+def assign_product(
+    x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, SCALAR, rounding, d,
+    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, CODE: tl.constexpr,
 ):  # fmt: skip
     """`assign_direct` by ‖s‖² + ‖μ‖² − 2 s·μ; also which rows are good, and which winners are in doubt."""
     limit, radius, heaviest = tl.load(SCALAR + 3), tl.load(SCALAR + 4), tl.load(SCALAR + 5)
+    unit, inverse = tl.load(SCALAR + 6), tl.load(SCALAR + 7)
     ok = ok & good_tile(x, limit)
+    x = x * inverse
     norm = tl.sum(x * x, 1)
     for p in tl.range(DC, DP, DT, num_stages=1):
         rest = states_tile(X, off, ok, SHIFT, p, d, DT, NORM)
         ok = ok & good_tile(rest, limit)
+        rest = rest * inverse
         norm += tl.sum(rest * rest, 1)
     e0 = edge_column(X, off, ok, SHIFT, 0, d, DP, NORM)
     e1 = edge_column(X, off, ok, SHIFT, 1, d, DP, NORM)
     e2 = edge_column(X, off, ok, SHIFT, 2, d, DP, NORM)
     ok = ok & (tl.abs(e0) <= limit) & (tl.abs(e1) <= limit) & (tl.abs(e2) <= limit)
+    e0, e1, e2 = e0 * inverse, e1 * inverse, e2 * inverse
     norm += e0 * e0 + e1 * e1 + e2 * e2
     # The first block apart: what is used outside the loop too stays in registers, and is not loaded for every block.
     best = named(
         block_values(
-            x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, norm, e0, e1, e2, 0, d,
-            WIDTH, D, DC, DT, DP, E, BN, BK, PRECISION,
+            x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, 0, d,
+            WIDTH, D, DC, DT, DP, E, BN, BK,
         ), 0, CODE,
     )  # fmt: skip
     second = tl.full((BN, BK), 2147483647, tl.int32)
-    for start in range(BK, WIDTH, BK):
-        value = block_values(
-            x, X, off, ok, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, norm, e0, e1, e2, start, d,
-            WIDTH, D, DC, DT, DP, E, BN, BK, PRECISION,
+    if (WIDTH // BK) % 2 == 0:
+        key = named(
+            block_values(
+                x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, BK, d,
+                WIDTH, D, DC, DT, DP, E, BN, BK,
+            ), 1, CODE,
         )  # fmt: skip
-        key = named(value, start // BK, CODE)
-        second = tl.minimum(second, tl.maximum(best, key))
-        best = tl.minimum(best, key)
+        second, best = tl.maximum(best, key), tl.minimum(best, key)
+    for start in range(BK + BK * (1 - (WIDTH // BK) % 2), WIDTH, 2 * BK):
+        one = named(
+            block_values(
+                x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start, d,
+                WIDTH, D, DC, DT, DP, E, BN, BK,
+            ), start // BK, CODE,
+        )  # fmt: skip
+        two = named(
+            block_values(
+                x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start + BK, d,
+                WIDTH, D, DC, DT, DP, E, BN, BK,
+            ), start // BK + 1, CODE,
+        )  # fmt: skip
+        less = tl.minimum(one, two)
+        second = tl.minimum(tl.minimum(second, tl.maximum(one, two)), tl.maximum(best, less))
+        best = tl.minimum(best, less)
     least, chosen, runner, blunt = winners(best, second, BK, CODE)
-    reach = tl.sqrt(norm) + radius
+    reach = tl.sqrt(norm) + radius * inverse
     slack = rounding * reach * reach  # of a square
-    error = slack / tl.maximum(least - heaviest, tl.sqrt(slack) + 1e-30) + blunt
-    return least, chosen, ok, ok & (runner - least <= 2.0 * error)
+    error = unit * (slack / tl.maximum((least - heaviest) * inverse, tl.sqrt(slack) + 1e-30)) + blunt
+    sure = (runner - least > 2.0 * error) & (norm <= 1073741824.0)  # beyond 2¹⁵ units float16 has no room
+    return least, chosen, ok, ok & (sure == 0)
 
 
 @triton.jit
@@ -233,8 +249,8 @@ def beyond_lists(least, i, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, T: tl.cons
 
 @triton.jit
 def assign_kernel(
-    X, WIN, LIST, AGAIN, NUMBER, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, rounding, n,
-    stride, d,
+    X, WIN, LIST, AGAIN, NUMBER, SHIFT, HIGH, LOW, EDGES, CT, NORM, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR,
+    rounding, n, stride, d,
     WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr, CODE: tl.constexpr, T: tl.constexpr, F: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -252,8 +268,8 @@ def assign_kernel(
     else:
         x = states_tile(X, off, inside, SHIFT, 0, d, DC, NORM)
         least, chosen, ok, doubt = assign_product(
-            x, X, off, inside, SHIFT, HIGH, LOW, CT, NORM, WEIGHT, SCALAR, rounding, d,
-            WIDTH, D, DC, DT, DP, E, BN, BK, CODE, PRECISION,
+            x, X, off, inside, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, SCALAR, rounding, d,
+            WIDTH, D, DC, DT, DP, E, BN, BK, CODE,
         )  # fmt: skip
         put_off(AGAIN, NUMBER + 1, rows, doubt)
         sure = ok & (doubt == 0)

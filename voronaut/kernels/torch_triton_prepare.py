@@ -21,37 +21,57 @@ def weights(COUNTS, MINIMUM, c, k, balance_high, balance_low):
 
 
 @triton.jit
+def unit_of(MOST):
+    """The power of two above the largest coordinate (see torch_prepared)."""
+    exponent = tl.load(MOST).to(tl.int32, bitcast=True) & 0x7F800000
+    return tl.maximum(exponent.to(tl.float32, bitcast=True) * 2.0, 7.888609052210118e-31)
+
+
+@triton.jit
 def layout_kernel(
-    CENTERS, COUNTS, MINIMUM, MIDDLE, ROWS, CT, HIGH, LOW, NORM, WEIGHT, k, d, balance_high, balance_low, deep,
-    WIDTH: tl.constexpr, D: tl.constexpr,
+    CENTERS, COUNTS, MINIMUM, MIDDLE, MOST, ROWS, CT, HIGH, LOW, EDGES, NORM, WEIGHT, FACTS, k, d, balance_high,
+    balance_low, deep, product, WIDTH: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
-    """OUT: ROWS, HIGH, LOW (WIDTH, deep), CT (d, WIDTH), NORM, WEIGHT (WIDTH,)."""
+    """OUT: ROWS, HIGH, LOW (WIDTH, deep), CT (d, WIDTH), EDGES (3, WIDTH), NORM, WEIGHT (WIDTH,).
+
+    Also the first two columns of FACTS (WIDTH, 4).
+    """
     j, p = tl.program_id(0), tl.arange(0, D)
     here = p < tl.where(j < k, d, 0)
     row = tl.load(CENTERS + j * d + p, mask=here, other=0.0)
-    centred = tl.where(here, row - tl.load(MIDDLE + p, mask=here, other=0.0), 0.0)
+    centred = tl.where(here, row - tl.load(MIDDLE + p, mask=here, other=0.0), 0.0) / unit_of(MOST)
     high, low = split(centred)
     tl.store(ROWS + j * deep + p, row, mask=p < deep)
     tl.store(HIGH + j * deep + p, high, mask=p < deep)
     tl.store(LOW + j * deep + p, low, mask=p < deep)
     tl.store(CT + p * WIDTH + j, row, mask=p < d)
+    for e in tl.static_range(3):
+        tl.store(EDGES + e * WIDTH + j, tl.sum(tl.where(p == product + e, centred, 0.0), 0))
     wide = centred.to(tl.float64)
     tl.store(NORM + j, tl.sum(wide * wide, 0).to(tl.float32))
     weight = weights(COUNTS, MINIMUM, j, k, balance_high, balance_low).to(tl.float32)
-    tl.store(WEIGHT + j, tl.where(j < k, weight, float("inf")))
+    weight = tl.where(j < k, weight, float("inf"))
+    tl.store(WEIGHT + j, weight)
+    tl.store(FACTS + 4 * j, tl.sum(tl.where(p == product, row, 0.0), 0))
+    tl.store(FACTS + 4 * j + 1, weight)
 
 
 @triton.jit
 def survey_kernel(
-    CT, COUNTS, MINIMUM, PAIRS, GAP, SECOND, NEAREST, SHADOWS, k, d, balance_high, balance_low,
+    CT, COUNTS, MINIMUM, PAIRS, GAP, SECOND, NEAREST, FACTS, SHADOWS, k, d, balance_high, balance_low,
     WIDTH: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """OUT: PAIRS (k, WIDTH), GAP, SECOND, NEAREST (WIDTH,), SHADOWS (k,): how many in its place are never worse."""
+    """OUT: PAIRS (k, WIDTH), GAP, SECOND, NEAREST (WIDTH,), SHADOWS (k,): how many in its place are never worse.
+
+    Also the last two columns of FACTS (WIDTH, 4).
+    """
     i, c = tl.program_id(0), tl.arange(0, W)
     if i >= k:
         tl.store(GAP + i, 0.0)
         tl.store(SECOND + i, 0.0)
         tl.store(NEAREST + i, -1)
+        tl.store(FACTS + 4 * i + 2, 0.0)
+        tl.store(FACTS + 4 * i + 3, 0.0)
         return
     total = tl.zeros((W,), tl.float64)
     for p in range(d):
@@ -66,9 +86,12 @@ def survey_kernel(
     least = tl.min(value, 0)
     nearest = tl.min(tl.where(value == least, c, W - 1), 0)
     second = tl.min(tl.where(c == nearest, float("inf"), value), 0)
-    tl.store(GAP + i, (least - own).to(tl.float32))
-    tl.store(SECOND + i, (second - own).to(tl.float32))
+    gap, second = (least - own).to(tl.float32), (second - own).to(tl.float32)
+    tl.store(GAP + i, gap)
+    tl.store(SECOND + i, second)
     tl.store(NEAREST + i, nearest)
+    tl.store(FACTS + 4 * i + 2, gap)
+    tl.store(FACTS + 4 * i + 3, second)
     ahead = (weight < own) | ((weight == own) & (c < i))
     tl.store(SHADOWS + i, tl.sum(((total == 0.0) & ahead).to(tl.int32), 0))
 
@@ -86,11 +109,11 @@ def shortest(key, LIST, KEY, c, T: tl.constexpr, W: tl.constexpr):
 
 @triton.jit
 def lists_kernel(
-    COUNTS, MINIMUM, FLOOR, PAIRS, NORM, WEIGHT, GAP, SECOND, NEAREST, SHADOWS, BEFORE, NEAR, NEAR_KEY, OPEN, OPEN_KEY,
-    FOLLOWERS, FIRST, SCALAR, k, balance_high, balance_low, alpha, limit,
+    COUNTS, MINIMUM, FLOOR, MOST, PAIRS, NORM, WEIGHT, GAP, SECOND, NEAREST, SHADOWS, BEFORE, NEAR, NEAR_KEY, OPEN,
+    OPEN_KEY, FOLLOWERS, FIRST, SCALAR, k, balance_high, balance_low, alpha, limit,
     WIDTH: tl.constexpr, W: tl.constexpr, T: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
-    """OUT: BEFORE (WIDTH,), NEAR, NEAR_KEY, OPEN, OPEN_KEY (k, T + 1), FOLLOWERS (k,), FIRST (k + 1,), SCALAR (6,)."""
+    """OUT: BEFORE (WIDTH,), NEAR, NEAR_KEY, OPEN, OPEN_KEY (k, T + 1), FOLLOWERS (k,), FIRST (k + 1,), SCALAR (8,)."""
     i, c = tl.program_id(0), tl.arange(0, W)
     inside, floor = c < k, tl.load(FLOOR).to(tl.float64)
     if i >= k:
@@ -123,5 +146,8 @@ def lists_kernel(
         tl.store(SCALAR + 1, balance_high)
         tl.store(SCALAR + 2, floor.to(tl.float32))
         tl.store(SCALAR + 3, limit)
-        tl.store(SCALAR + 4, tl.sqrt(tl.max(tl.load(NORM + c, mask=inside, other=0.0), 0)))
+        unit = unit_of(MOST)
+        tl.store(SCALAR + 4, tl.sqrt(tl.max(tl.load(NORM + c, mask=inside, other=0.0), 0)) * unit)
         tl.store(SCALAR + 5, tl.max(tl.load(WEIGHT + c, mask=inside, other=0.0), 0))
+        tl.store(SCALAR + 6, unit)
+        tl.store(SCALAR + 7, 1.0 / unit)
