@@ -29,7 +29,7 @@ def final(result: Result) -> float:
 
 
 def top(result: Result) -> float:
-    """The highest dense reward of any step (of the running tasks: the top speed, as a share of the one wanted)."""
+    """The highest dense reward of any step (of Cheetah: the top speed, as a share of the one wanted)."""
     return float(np.nanmax(result.curve["max_step_reward"]))
 
 

@@ -19,7 +19,7 @@ class Tiles(NamedTuple):
     short_states: int = 4  # of the short lists: a program visits as many clusters as its neediest state
     short_warps: int = 1
     short_dims: int = 32  # at once, four to a thread
-    length: int = LENGTH  # of the lists
+    length: int = LENGTH  # of the lists, one less than a power of two
     long_states: int = 64  # of what is paid over all clusters
     long_clusters: int = 32
     long_warps: int = 4
