@@ -14,7 +14,7 @@ def allocate(centers: Tensor, *, width: int, deep: int, length: int, log: bool) 
     (k, d), new = centers.shape, centers.new_empty
     whole, long = centers.new_empty(0, dtype=torch.int32).new_empty, length + 1
     half = centers.new_empty(0, dtype=torch.float16).new_empty
-    lists = Lists(whole(k, long), new(k, long), whole(k, long), new(k, long), whole(k), whole(k + 1))
+    lists = Lists(whole(k, long), new(k, long))
     return Prepared(
         centers, new(d), new(width, deep), new(d, width), half(width, deep), half(width, deep), new(EDGE, width),
         new(width), new(k, width), new(width), new(width), new(width), whole(width), new(width), new(width, 4),
@@ -38,7 +38,7 @@ def fill(
     wide = 1 << (width - 1).bit_length()
     balance, minimum = halves(rules.balance), counts.min()
     floor = torch.full((), rules.floor, dtype=torch.float64, device=centers.device) if floor is None else floor
-    shadows = lists.first.new_empty(k)
+    shadows = lists.others.new_empty(k)
     torch.mean(centers, dim=0, out=room.middle)
     most = torch.linalg.vector_norm(centers - room.middle, ord=math.inf)
     programs.layout_kernel[(width,)](
@@ -53,8 +53,7 @@ def fill(
     )  # fmt: skip
     programs.lists_kernel[(width,)](
         counts, minimum, floor, most, room.pairs, room.norms, room.weight, room.gap, room.second, room.nearest, shadows,
-        room.before, lists.near, lists.near_key, lists.open, lists.open_key, lists.followers, lists.first, room.scalars,
-        k, *balance, rules.step_size, limit_of(torch.float32, d), WIDTH=width, W=wide, T=lists.near.shape[1] - 1,
-        LOG=rules.objective == LOG, num_warps=warps,
+        room.before, lists.others, lists.keys, room.scalars, k, *balance, rules.step_size, limit_of(torch.float32, d),
+        WIDTH=width, W=wide, T=lists.keys.shape[1] - 1, LOG=rules.objective == LOG, num_warps=warps,
     )  # fmt: skip
     return room._replace(centers=centers)

@@ -36,7 +36,7 @@ CHUNK = 128  # states assigned at once by an update in plain torch
 LONG_PROGRAMS = 1056  # that share what was put off, however much it is: the host does not know
 HARD_PROGRAMS = 528
 HELD = 32  # dimensions of a state that the lists keep in registers
-FOLLOWERS = 32  # a winner with more clusters that follow it is cheaper over all clusters
+HARD_DIMS = 4  # that are loaded at once where differences are taken
 
 
 class Depth(NamedTuple):
@@ -138,8 +138,7 @@ class Desk(NamedTuple):
     """States on their way through the four programs."""
 
     states: Tensor  # (n, d)
-    raw: Tensor  # (2, d): what is subtracted from states, the second after the first has been
-    centred: Tensor  # the same for products
+    shift: Tensor  # (d,) what is subtracted from states
     paid: Tensor  # (n,)
     winners: Tensor  # (n,) int32
     hard: Tensor  # (n,) int32: states to be paid over all clusters
@@ -161,13 +160,11 @@ def fused_rewards(prepared: Prepared, states: Tensor, shift: Tensor, tiles: Tile
 def lay_desk(p: Prepared, states: Tensor, shift: Tensor) -> Desk:
     """Room for what the programs tell each other: 16 bytes per state, 20 in float64."""
     states = states if states.stride(1) == 1 else states.contiguous()
-    zero, shift = torch.zeros_like(p.middle), shift.to(p.middle.dtype)
-    raw, centred = torch.stack([shift, zero, shift, p.middle]).view(2, 2, -1)
     winners, hard, again = torch.empty(3, len(states), dtype=torch.int32, device=states.device).unbind()
     paid, many = torch.empty_like(winners, dtype=p.gap.dtype), winners.new_zeros(2)
     # Tensor cores have no float64: what is hard then goes straight to the list of what is done from differences.
     hard = hard if p.gap.dtype == torch.float32 else again
-    return Desk(states, raw, centred, paid, winners, hard, again, many)
+    return Desk(states, shift.to(p.middle.dtype), paid, winners, hard, again, many)
 
 
 def first_number(desk: Desk) -> Tensor:
@@ -180,13 +177,13 @@ def find_winners(p: Prepared, desk: Desk, t: Tiles) -> None:
     from voronaut.kernels import torch_triton as programs
 
     (n, d), (width, whole), lists = desk.states.shape, p.rows.shape, p.lists
-    deep, shift = depth(d), desk.raw if t.precision == "direct" else desk.centred
+    deep = depth(d)
     programs.assign_kernel[(-(-n // t.states),)](
-        desk.states, desk.winners, desk.hard, desk.again, first_number(desk), shift, p.high, p.low, p.edges,
-        p.columns, p.norms, p.weight, lists.near_key, lists.open_key, lists.first, p.scalars, rounding(deep.sums), n,
-        desk.states.stride(0), d, WIDTH=width, D=whole, DC=deep.first, DT=deep.tail, DP=deep.product, E=deep.edge,
-        BN=t.states, BK=t.clusters, CODE=code(width // t.clusters), T=lists.near.shape[1] - 1, F=FOLLOWERS,
-        PRECISION=t.precision, num_warps=t.warps, num_stages=t.stages,
+        desk.states, desk.paid, desk.winners, desk.hard, desk.again, first_number(desk), desk.shift, p.middle, p.high,
+        p.low, p.edges, p.columns, p.norms, p.weight, lists.keys, p.scalars, rounding(deep.sums), n,
+        stride=desk.states.stride(0), d=d, WIDTH=width, D=whole, DC=deep.first, DT=deep.tail, DP=deep.product,
+        E=deep.edge, BN=t.states, BK=t.clusters, CODE=code(width // t.clusters), T=lists.keys.shape[1] - 1,
+        FULL=n >= t.states, PRECISION=t.precision, num_warps=t.warps, num_stages=t.stages, maxnreg=t.registers,
     )  # fmt: skip
 
 
@@ -204,11 +201,11 @@ def pay_short(p: Prepared, desk: Desk, t: Tiles) -> None:
     held = deep.product if deep.product <= HELD else min(deep.product & -deep.product, HELD)
     lanes = min(t.short_dims, held)
     facts = p.facts.view(torch.int64) if p.facts.dtype == torch.float32 else p.facts
-    programs.short_kernel[(-(-n // t.short_states),)](
-        desk.states, desk.paid, desk.winners, desk.hard, first_number(desk), desk.raw, p.rows, facts, p.before,
-        lists.near, lists.near_key, lists.open, lists.open_key, lists.followers, lists.first, p.scalars, n,
-        desk.states.stride(0), d, D=whole, DC=lanes, DH=held, DP=deep.product, E=deep.edge,
-        BN=t.short_states, T=lists.near.shape[1] - 1, F=FOLLOWERS, LOG=p.log, num_warps=t.short_warps,
+    programs.short_kernel[(-(-n // (t.short_groups * t.short_states)),)](
+        desk.states, desk.paid, desk.winners, desk.hard, first_number(desk), desk.shift, p.rows, facts, p.before,
+        lists.others, lists.keys, p.scalars, n, stride=desk.states.stride(0), d=d, D=whole, DC=lanes, DH=held,
+        DP=deep.product, E=deep.edge, BN=t.short_states, G=t.short_groups, T=lists.keys.shape[1] - 1,
+        FULL=n >= t.short_groups * t.short_states, LOG=p.log, num_warps=t.short_warps,
     )  # fmt: skip
 
 
@@ -220,10 +217,10 @@ def pay_long(p: Prepared, desk: Desk, t: Tiles) -> None:
         return
     (n, d), width, deep = desk.states.shape, len(p.rows), depth(desk.states.shape[1])
     programs.product_kernel[(min(LONG_PROGRAMS, -(-n // t.long_states)),)](
-        desk.states, desk.paid, desk.winners, desk.hard, desk.again, desk.many, desk.raw, p.middle, p.rows,
+        desk.states, desk.paid, desk.winners, desk.hard, desk.again, desk.many, desk.shift, p.middle, p.rows,
         p.high, p.low, p.edges, p.pairs, p.weight, p.gap, p.second, p.nearest, p.before, p.scalars,
-        product_rounding(deep.sums), desk.states.stride(0), d, WIDTH=width, D=deep.whole, DC=deep.first, DT=deep.tail,
-        DP=deep.product, E=deep.edge, BN=t.long_states, BK=math.gcd(width, t.long_clusters), LOG=p.log,
+        product_rounding(deep.sums), stride=desk.states.stride(0), d=d, WIDTH=width, D=deep.whole, DC=deep.first,
+        DT=deep.tail, DP=deep.product, E=deep.edge, BN=t.long_states, BK=math.gcd(width, t.long_clusters), LOG=p.log,
         PEEL=t.long_peel, num_warps=t.long_warps, num_stages=t.long_stages,
     )  # fmt: skip
 
@@ -234,8 +231,9 @@ def pay_hard(p: Prepared, desk: Desk) -> None:
 
     (n, d), width = desk.states.shape, len(p.rows)
     programs.hard_kernel[(min(HARD_PROGRAMS, -(-n // 16)),)](
-        desk.states, desk.paid, desk.again, desk.many, desk.raw, p.columns, p.weight, p.gap, p.second, p.nearest,
-        p.before, p.scalars, desk.states.stride(0), d, WIDTH=width, BN=16, BK=128, LOG=p.log, num_warps=4,
+        desk.states, desk.paid, desk.again, desk.many, desk.shift, p.columns, p.weight, p.gap, p.second, p.nearest,
+        p.before, p.scalars, stride=desk.states.stride(0), d=d, WIDTH=width, BN=16, BK=128, U=HARD_DIMS, LOG=p.log,
+        num_warps=4,
     )  # fmt: skip
 
 

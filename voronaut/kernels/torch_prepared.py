@@ -1,9 +1,9 @@
 """Frozen clusters made ready for any number of states: gaps, and short lists of what a moving center can change.
 
-Say cluster i wins and moves by m. Its own gap is decided among the neighbours that were within m of the best. The gap
-of another cluster j shrinks only if ‖μ_i − μ_j‖ − m is below it. And only clusters whose nearest was i can gain.
-So three lists per cluster, sorted by what decides, serve every state; the value after a list's end says when it was
-too short. All in float64, O(k² d), without waiting for the device.
+Say cluster i wins and moves by m. Its own gap is decided among the neighbours that were within about m of the best. The
+gap of another cluster j shrinks only if ‖μ_i − μ_j‖ − m is below it. And clusters whose nearest was i always change.
+So one list per cluster, sorted by how far it must move before they matter, serves every state; the value after the
+list's end says when it was too short. All in float64, O(k² d), without waiting for the device.
 """
 
 import math
@@ -17,18 +17,15 @@ from voronaut.kernels.rules import LOG, Rules
 LOG_FLOOR = 1e-3  # of the mean gap: where LOG is cut off
 LENGTH = 15  # of the lists; with the key after it a power of two
 EDGE = 3  # dimensions that are cheaper without tensor cores, which take 16 at once
+NEAREST, FOLLOWS = -2.0, -1.0  # keys of what always matters, the nearest first
 EXPONENT, LEAST_UNIT = 0x7F800000, 2.0**-100  # the bits of a float32's exponent
 
 
 class Lists(NamedTuple):
-    """What the move of each cluster can change; the keys have one more column, the first that is not listed."""
+    """What the move of each cluster can change, in order; the last column is the first that is not listed."""
 
-    near: Tensor  # (k, T + 1) int32: other clusters by ‖μ_i − μ_j‖ + w_j
-    near_key: Tensor
-    open: Tensor  # (k, T + 1) int32: clusters by how far i must move to enter their gap
-    open_key: Tensor
-    followers: Tensor  # (k,) int32: clusters sorted by their nearest
-    first: Tensor  # (k + 1,) int32: where in `followers` those of i begin
+    others: Tensor  # (k, T + 1) int32: 2j, and 1 more where j's nearest is i
+    keys: Tensor  # (k, T + 1) how far i must move before they matter; negative where they always do
 
 
 class Prepared(NamedTuple):
@@ -102,25 +99,21 @@ def survey(centers: Tensor, counts: Tensor, balance: float) -> Survey:
     return Survey(distance, weight, two.values[:, 0], second, two.indices[:, 0])
 
 
-def shortest(keys: Tensor, dtype: torch.dtype, length: int) -> tuple[Tensor, Tensor]:
-    """The `length` + 1 least of each row, sorted, and which they are; +inf where there are no more."""
-    found = keys.topk(min(length + 1, keys.shape[1]), dim=1, largest=False)
-    return pad(found.indices.int(), length + 1, 0), pad(found.values.to(dtype), length + 1, math.inf)
-
-
 def make_lists(s: Survey, balance: float, clamp: Tensor, dtype: torch.dtype, length: int) -> Lists:
     """What the move of each cluster can change. Gaps up to `clamp` are worth the same."""
     index = torch.arange(len(s.weight), device=s.weight.device)
     ahead = (s.weight[:, None] < s.weight) | ((s.weight[:, None] == s.weight) & (index[:, None] < index))
     shadow = (s.distance == 0) & ahead  # i stands where j does and is never worse: j need not be listed beside it
-    near = torch.where(shadow.sum(dim=0) > shadow, math.inf, s.distance + s.weight)
+    near = s.distance + s.weight - (s.gap + s.weight)[:, None]
+    near = torch.where(shadow.sum(dim=0) > shadow, math.inf, near.clamp(min=0))
     entry = s.distance - (s.gap + s.weight) + (s.weight[:, None] + balance)
-    closed = (s.nearest == index[:, None]) | (s.gap <= clamp)
-    follows = torch.where(torch.maximum(s.gap, s.second) > clamp, s.nearest, len(index)).sort()
-    first = torch.searchsorted(follows.values, torch.arange(len(index) + 1, device=index.device))
-    open_ = torch.where(closed, math.inf, entry)
-    lists = (*shortest(near, dtype, length), *shortest(open_, dtype, length))
-    return Lists(*lists, follows.indices.int(), first.int())
+    entry = torch.where(s.gap > clamp, entry.clamp(min=0), math.inf)
+    follows = s.nearest == index[:, None]
+    entry = torch.where(follows, torch.where(torch.maximum(s.gap, s.second) > clamp, FOLLOWS, math.inf), entry)
+    keys = torch.minimum(near, entry).scatter(1, s.nearest[:, None], NEAREST)
+    found = keys.topk(min(length + 1, len(index)), dim=1, largest=False)
+    others = 2 * found.indices + follows.gather(1, found.indices)
+    return Lists(pad(others.int(), length + 1, 0), pad(found.values.to(dtype), length + 1, math.inf))
 
 
 def pad(values: Tensor, width: int, fill: float) -> Tensor:

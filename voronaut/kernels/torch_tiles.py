@@ -16,7 +16,8 @@ class Tiles(NamedTuple):
     warps: int
     precision: str  # "split" into halves for tensor cores, or "direct"
     stages: int = 2  # loads in flight
-    short_states: int = 4  # of the short lists: a program visits as many clusters as its neediest state
+    short_states: int = 4  # of the short lists: a tile visits as many clusters as its neediest state
+    short_groups: int = 8  # tiles of a program
     short_warps: int = 1
     short_dims: int = 32  # at once, four to a thread
     length: int = LENGTH  # of the lists, one less than a power of two
@@ -25,6 +26,7 @@ class Tiles(NamedTuple):
     long_warps: int = 4
     long_stages: int = 2
     long_peel: bool = True  # the first block apart, which keeps the states' halves in registers
+    registers: int | None = None  # of a thread that assigns, at most: fewer let more programs run at once
 
 
 class Walk(NamedTuple):
@@ -40,8 +42,12 @@ class Walk(NamedTuple):
 
 
 FLOAT64 = Tiles(64, 32, 4, "direct")
-SMALL = Tiles(64, 16, 2, "split", 3, 8, short_dims=16, long_states=32, long_clusters=16, long_warps=1)  # up to 32
-MIDDLE = SMALL._replace(short_states=16, short_dims=32, long_states=64, long_warps=2, long_peel=False)  # up to 128
+SMALL = Tiles(  # up to 32 dimensions
+    64, 16, 2, "split", 3, 8, short_dims=16, long_states=32, long_clusters=16, long_warps=1, registers=112
+)
+MIDDLE = SMALL._replace(  # up to 128
+    stages=4, short_states=16, short_groups=4, short_dims=32, long_states=64, long_warps=2, registers=None
+)
 LARGE = Tiles(128, 64, 8, "split", 1, long_states=128, long_clusters=32, long_warps=8, long_stages=1)
 WALK = Walk(2, 4, 8, 256, 128)
 DEEP_WALK = Walk(2, 4, 4, 128, 128, unroll=8)

@@ -15,44 +15,78 @@ import triton.language as tl
 
 
 @triton.jit
-def state_column(X, off, ok, SHIFT, p, d, CT):
+def state_column(X, off, ok, SHIFT, MIDDLE, p, CT):
     """One dimension of the states: (s − reference point) − middle; in another order an offset would round it."""
-    s = tl.load(X + off + p, mask=ok, other=0.0).to(CT.dtype.element_ty)
-    return (s - tl.load(SHIFT + p)) - tl.load(SHIFT + d + p)
+    s = tl.load(X + off + p, mask=ok, other=0.0).to(CT.dtype.element_ty) - tl.load(SHIFT + p)
+    if MIDDLE is not None:
+        s -= tl.load(MIDDLE + p)
+    return s
 
 
 @triton.jit
-def states_tile(X, off, ok, SHIFT, start, d, DC: tl.constexpr, CT):
+def some_rows(X, n, stride: tl.constexpr, BN: tl.constexpr, FULL: tl.constexpr):
+    """This program's BN states: their place, the first row, offsets, which are there, and which are its own.
+
+    FULL (n ≥ BN): the last program begins earlier, so that all its states are there, and no load needs a mask.
+    """
+    begin, lane = tl.program_id(0) * BN, tl.arange(0, BN)
+    if FULL:
+        first = tl.minimum(begin, n - BN)
+        inside = lane >= 0
+        mine = first + lane >= begin
+    else:
+        first = begin
+        inside = first + lane < n
+        mine = inside
+    return X + first.to(tl.int64) * stride, first, lane * stride, inside, mine
+
+
+@triton.jit
+def states_tile(X, off, ok, SHIFT, MIDDLE, start, d, DC: tl.constexpr, CT):
     """`DC` dimensions of the states, less the reference point and the middle; zeros where there is nothing."""
     p = start + tl.arange(0, DC)
     inside = ok[:, None] & (p < d)[None, :]
-    raw = tl.load(X + off[:, None] + p[None, :], mask=inside, other=0.0).to(CT.dtype.element_ty)
-    shift, middle = tl.load(SHIFT + p, mask=p < d, other=0.0), tl.load(SHIFT + d + p, mask=p < d, other=0.0)
-    return tl.where(inside, (raw - shift[None, :]) - middle[None, :], 0.0)
+    s = tl.load(X + off[:, None] + p[None, :], mask=inside, other=0.0).to(CT.dtype.element_ty)
+    s -= tl.load(SHIFT + p, mask=p < d, other=0.0)[None, :]
+    if MIDDLE is not None:
+        s -= tl.load(MIDDLE + p, mask=p < d, other=0.0)[None, :]
+    return tl.where(inside, s, 0.0)
 
 
 @triton.jit
-def good_tile(x, limit):
-    """Which rows are finite and not so large that their squares overflow."""
-    return tl.min((tl.abs(x) <= limit).to(tl.int32), 1) > 0
+def or_nan(x, limit, inverse):
+    """x in units; no number where it is not finite, or so large that its square overflows."""
+    return tl.where(tl.abs(x) <= limit, x * inverse, float("nan"))
 
 
 @triton.jit
 def good_rows(X, off, ok, SHIFT, limit, d, CT):
-    """The same, dimension by dimension."""
+    """Which rows are finite and not so large that their squares overflow."""
     for p in range(d):
-        ok = ok & (tl.abs(state_column(X, off, ok, SHIFT, p, d, CT)) <= limit)
+        ok = ok & (tl.abs(state_column(X, off, ok, SHIFT, None, p, CT)) <= limit)
     return ok
 
 
 @triton.jit
-def squares(X, off, ok, SHIFT, CT, cols, d, WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def some_columns(X, off, ok, SHIFT, CT, p, cols, d, WIDTH: tl.constexpr, U: tl.constexpr):
+    """U dimensions of states and of clusters, all asked for before any is used; the last again beyond it."""
+    states, centers = (), ()
+    for u in tl.static_range(U):
+        q = tl.minimum(p + u, d - 1)
+        states = states + (state_column(X, off, ok, SHIFT, None, q, CT),)  # type: ignore[assignment]  # noqa: RUF005
+        centers = centers + (tl.load(CT + q * WIDTH + cols),)  # type: ignore[assignment]  # noqa: RUF005
+    return states, centers
+
+
+@triton.jit
+def squares(X, off, ok, SHIFT, CT, cols, d, WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, U: tl.constexpr):
     """‖s − μ_j‖² of a tile, from differences."""
     total = tl.zeros((BN, BK), CT.dtype.element_ty)
-    for p in range(d):
-        s = state_column(X, off, ok, SHIFT, p, d, CT)
-        difference = s[:, None] - tl.load(CT + p * WIDTH + cols)[None, :]
-        total += difference * difference
+    for p in range(0, d, U):
+        states, centers = some_columns(X, off, ok, SHIFT, CT, p, cols, d, WIDTH, U)
+        for u in tl.static_range(U):
+            difference = tl.where(p + u < d, states[u][:, None] - centers[u][None, :], 0.0)
+            total += difference * difference
     return total
 
 
@@ -64,13 +98,15 @@ def lowest(best, where):
 
 
 @triton.jit
-def assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def assign_direct(
+    X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, U: tl.constexpr
+):
     """argmin_j ‖s − μ_j‖ + κ n_j, the lowest index on a tie (Eq. 4), from differences."""
     best = tl.full((BN, BK), float("inf"), CT.dtype.element_ty)
     where = tl.zeros((BN, BK), tl.int32)
     for start in range(0, WIDTH, BK):
         cols = tl.minimum(start + tl.arange(0, BK), WIDTH - 1)
-        square = squares(X, off, ok, SHIFT, CT, cols, d, WIDTH, BN, BK)
+        square = squares(X, off, ok, SHIFT, CT, cols, d, WIDTH, BN, BK, U)
         value = tl.sqrt(square) + tl.load(WEIGHT + cols)[None, :]
         better = value < best
         best = tl.where(better, value, best)
@@ -96,10 +132,10 @@ def product(x, HIGH, LOW, place, cross):
 
 
 @triton.jit
-def edge_column(X, off, ok, SHIFT, e, d, D: tl.constexpr, CT):
+def edge_column(X, off, ok, SHIFT, MIDDLE, e, d, D: tl.constexpr, CT):
     """One of the dimensions that products leave out, less the reference point and the middle; zero beyond the last."""
     p = tl.minimum(D + e, d - 1)
-    return tl.where(ok & (D + e < d), state_column(X, off, ok, SHIFT, p, d, CT), 0.0)
+    return tl.where(ok & (D + e < d), state_column(X, off, ok, SHIFT, MIDDLE, p, CT), 0.0)
 
 
 @triton.jit
@@ -133,7 +169,7 @@ def winners(best, second, BK: tl.constexpr, CODE: tl.constexpr):
 
 @triton.jit
 def products(
-    x, X, off, ok, SHIFT, HIGH, LOW, NORM, cols, cross, inverse, d,
+    x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, NORM, cols, cross, inverse, d,
     D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr,
 ):  # fmt: skip
     """`cross` + s·μ_j over the first DP dimensions, of which `x` holds DC, in units."""
@@ -141,18 +177,18 @@ def products(
     cross = product(x, HIGH, LOW, place + tl.arange(0, DC)[None, :], cross)
     if D <= 160:
         for q in tl.static_range(DC, DP, DT):
-            part = states_tile(X, off, ok, SHIFT, q, d, DT, NORM) * inverse
+            part = states_tile(X, off, ok, SHIFT, MIDDLE, q, d, DT, NORM) * inverse
             cross = product(part, HIGH, LOW, place + (q + tl.arange(0, DT))[None, :], cross)
     else:  # unrolled, the parts of the centers would not fit
         for u in tl.range(DC, DP, DT, num_stages=1):
-            more = states_tile(X, off, ok, SHIFT, u, d, DT, NORM) * inverse
+            more = states_tile(X, off, ok, SHIFT, MIDDLE, u, d, DT, NORM) * inverse
             cross = product(more, HIGH, LOW, place + (u + tl.arange(0, DT))[None, :], cross)
     return cross
 
 
 @triton.jit
 def block_values(
-    x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start, d,
+    x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start, d,
     WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
@@ -160,37 +196,33 @@ def block_values(
     cols = start + tl.arange(0, BK)
     cross = tl.zeros((BN, BK), tl.float32) - 0.5 * tl.load(NORM + cols)[None, :]
     cross = edge(cross, e0, e1, e2, EDGES, cols, E, WIDTH)
-    cross = products(x, X, off, ok, SHIFT, HIGH, LOW, NORM, cols, cross, inverse, d, D, DC, DT, DP)
+    cross = products(x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, NORM, cols, cross, inverse, d, D, DC, DT, DP)
     return tl.sqrt(tl.abs(norm[:, None] - 2.0 * cross)) * unit + tl.load(WEIGHT + cols)[None, :]
 
 
 @triton.jit
 def assign_product(
-    x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, SCALAR, rounding, d,
+    x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, SCALAR, rounding, d,
     WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr, CODE: tl.constexpr,
 ):  # fmt: skip
     """`assign_direct` by ‖s‖² + ‖μ‖² − 2 s·μ; also which rows are good, and which winners are in doubt."""
     limit, radius, heaviest = tl.load(SCALAR + 3), tl.load(SCALAR + 4), tl.load(SCALAR + 5)
     unit, inverse = tl.load(SCALAR + 6), tl.load(SCALAR + 7)
-    ok = ok & good_tile(x, limit)
-    x = x * inverse
+    x = or_nan(x, limit, inverse)
     norm = tl.sum(x * x, 1)
     for p in tl.range(DC, DP, DT, num_stages=1):
-        rest = states_tile(X, off, ok, SHIFT, p, d, DT, NORM)
-        ok = ok & good_tile(rest, limit)
-        rest = rest * inverse
+        rest = or_nan(states_tile(X, off, ok, SHIFT, MIDDLE, p, d, DT, NORM), limit, inverse)
         norm += tl.sum(rest * rest, 1)
-    e0 = edge_column(X, off, ok, SHIFT, 0, d, DP, NORM)
-    e1 = edge_column(X, off, ok, SHIFT, 1, d, DP, NORM)
-    e2 = edge_column(X, off, ok, SHIFT, 2, d, DP, NORM)
-    ok = ok & (tl.abs(e0) <= limit) & (tl.abs(e1) <= limit) & (tl.abs(e2) <= limit)
-    e0, e1, e2 = e0 * inverse, e1 * inverse, e2 * inverse
+    e0 = or_nan(edge_column(X, off, ok, SHIFT, MIDDLE, 0, d, DP, NORM), limit, inverse)
+    e1 = or_nan(edge_column(X, off, ok, SHIFT, MIDDLE, 1, d, DP, NORM), limit, inverse)
+    e2 = or_nan(edge_column(X, off, ok, SHIFT, MIDDLE, 2, d, DP, NORM), limit, inverse)
     norm += e0 * e0 + e1 * e1 + e2 * e2
+    ok = ok & (norm >= 0.0)  # which NaN is not: one sum tells of every dimension
     # The first block apart: what is used outside the loop too stays in registers, and is not loaded for every block.
     best = named(
         block_values(
-            x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, 0, d,
+            x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, 0, d,
             WIDTH, D, DC, DT, DP, E, BN, BK,
         ), 0, CODE,
     )  # fmt: skip
@@ -198,7 +230,7 @@ def assign_product(
     if (WIDTH // BK) % 2 == 0:
         key = named(
             block_values(
-                x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, BK, d,
+                x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, BK, d,
                 WIDTH, D, DC, DT, DP, E, BN, BK,
             ), 1, CODE,
         )  # fmt: skip
@@ -206,14 +238,14 @@ def assign_product(
     for start in range(BK + BK * (1 - (WIDTH // BK) % 2), WIDTH, 2 * BK):
         one = named(
             block_values(
-                x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start, d,
+                x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start, d,
                 WIDTH, D, DC, DT, DP, E, BN, BK,
             ), start // BK, CODE,
         )  # fmt: skip
         two = named(
             block_values(
-                x, X, off, ok, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start + BK, d,
-                WIDTH, D, DC, DT, DP, E, BN, BK,
+                x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse,
+                start + BK, d, WIDTH, D, DC, DT, DP, E, BN, BK,
             ), start // BK + 1, CODE,
         )  # fmt: skip
         less = tl.minimum(one, two)
@@ -233,49 +265,49 @@ def put_off(LIST, NUMBER, rows, hard):
     count = hard.to(tl.int32)
     many = tl.sum(count, 0)
     if many > 0:
-        first = tl.atomic_add(NUMBER, many)
+        first = tl.atomic_add(NUMBER, many, sem="relaxed")  # read by later programs only
         tl.store(LIST + first + tl.cumsum(count, 0) - 1, rows, mask=hard)
 
 
 @triton.jit
-def beyond_lists(least, i, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, T: tl.constexpr, F: tl.constexpr):
+def beyond_lists(least, i, WEIGHT, KEYS, SCALAR, T: tl.constexpr):
     """Whether the short lists of the winners are likely not to reach. Either answer is right, one of them is faster."""
     m = tl.load(SCALAR) * (least - tl.load(WEIGHT + i))
-    line = i * (T + 1)
-    follow = tl.load(FIRST + i + 1) - tl.load(FIRST + i)
-    near = tl.load(NEAR_KEY + line + T) - 1.5 * m < tl.load(NEAR_KEY + line)
-    return near | (tl.load(OPEN_KEY + line + T) < m) | (follow > F)
+    return tl.load(KEYS + i * (T + 1) + T) < m
 
 
 @triton.jit
 def assign_kernel(
-    X, WIN, LIST, AGAIN, NUMBER, SHIFT, HIGH, LOW, EDGES, CT, NORM, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR,
-    rounding, n, stride, d,
+    X, OUT, WIN, LIST, AGAIN, NUMBER, SHIFT, MIDDLE, HIGH, LOW, EDGES, CT, NORM, WEIGHT, KEYS, SCALAR, rounding,
+    n, stride: tl.constexpr, d: tl.constexpr,
     WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr, CODE: tl.constexpr, T: tl.constexpr, F: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, CODE: tl.constexpr, T: tl.constexpr, FULL: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The cluster of each state of a tile (Eq. 4).
 
-    OUT: WIN (n,); LIST (n,), states to be paid over all clusters; AGAIN (n,), states in doubt; NUMBER (2,), how many.
+    OUT: WIN (n,); OUT (n,) for bad states; LIST (n,), states to be paid over all clusters; AGAIN (n,), states in
+    doubt; NUMBER (2,), how many.
     """
-    rows = tl.program_id(0) * BN + tl.arange(0, BN)
-    off, inside = rows.to(tl.int64) * stride, rows < n
+    X, first, off, inside, mine = some_rows(X, n, stride, BN, FULL)
+    rows = first + tl.arange(0, BN)
     if PRECISION == "direct":
         ok = good_rows(X, off, inside, SHIFT, tl.load(SCALAR + 3), d, CT)
-        least, chosen = assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH, BN, BK)
+        least, chosen = assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH, BN, BK, 1)
         sure = ok
     else:
-        x = states_tile(X, off, inside, SHIFT, 0, d, DC, NORM)
+        x = states_tile(X, off, inside, SHIFT, MIDDLE, 0, d, DC, NORM)
         least, chosen, ok, doubt = assign_product(
-            x, X, off, inside, SHIFT, HIGH, LOW, EDGES, NORM, WEIGHT, SCALAR, rounding, d,
+            x, X, off, inside, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, SCALAR, rounding, d,
             WIDTH, D, DC, DT, DP, E, BN, BK, CODE,
         )  # fmt: skip
-        put_off(AGAIN, NUMBER + 1, rows, doubt)
+        put_off(AGAIN, NUMBER + 1, rows, doubt & mine)
         sure = ok & (doubt == 0)
+    sure = sure & mine
     i = tl.where(sure, chosen, 0)
-    far = sure & beyond_lists(least, i, WEIGHT, NEAR_KEY, OPEN_KEY, FIRST, SCALAR, T, F)
+    far = sure & beyond_lists(least, i, WEIGHT, KEYS, SCALAR, T)
     if tl.sum(far.to(tl.int32), 0) * 3 > BN:  # the lists would serve too few of this tile
         far = sure
     put_off(LIST, NUMBER, rows, far)
-    tl.store(WIN + rows, tl.where(ok, tl.where(sure, tl.where(far, -3 - i, i), -1), -2), mask=inside)
+    tl.store(OUT + rows, tl.zeros((BN,), OUT.dtype.element_ty), mask=mine & (ok == 0))
+    tl.store(WIN + rows, tl.where(ok, tl.where(sure, tl.where(far, -3 - i, i), -1), -2), mask=mine)

@@ -1,7 +1,7 @@
 """The Triton programs behind `torch_fused_prepare`: one program per cluster, in three launches.
 
 1. `layout_kernel` lays a center out for all that read it. 2. `survey_kernel` finds its gap, the gap were its nearest
-not there, and its distances. 3. `lists_kernel` makes its short lists (see torch_prepared). Sums are float64;
+not there, and its distances. 3. `lists_kernel` makes its short list (see torch_prepared). Sums are float64;
 distances and gaps pass from launch to launch as float32.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
@@ -97,23 +97,12 @@ def survey_kernel(
 
 
 @triton.jit
-def shortest(key, LIST, KEY, c, T: tl.constexpr, W: tl.constexpr):
-    """The T + 1 least and which they are, in order. OUT: LIST, KEY (T + 1,)."""
-    for t in range(T + 1):
-        least = tl.min(key, 0)
-        place = tl.min(tl.where(key == least, c, W - 1), 0)
-        tl.store(LIST + t, place)
-        tl.store(KEY + t, least.to(tl.float32))
-        key = tl.where(c == place, float("inf"), key)
-
-
-@triton.jit
 def lists_kernel(
-    COUNTS, MINIMUM, FLOOR, MOST, PAIRS, NORM, WEIGHT, GAP, SECOND, NEAREST, SHADOWS, BEFORE, NEAR, NEAR_KEY, OPEN,
-    OPEN_KEY, FOLLOWERS, FIRST, SCALAR, k, balance_high, balance_low, alpha, limit,
+    COUNTS, MINIMUM, FLOOR, MOST, PAIRS, NORM, WEIGHT, GAP, SECOND, NEAREST, SHADOWS, BEFORE, OTHERS, KEYS, SCALAR,
+    k, balance_high, balance_low, alpha, limit,
     WIDTH: tl.constexpr, W: tl.constexpr, T: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
-    """OUT: BEFORE (WIDTH,), NEAR, NEAR_KEY, OPEN, OPEN_KEY (k, T + 1), FOLLOWERS (k,), FIRST (k + 1,), SCALAR (8,)."""
+    """OUT: BEFORE (WIDTH,), OTHERS, KEYS (k, T + 1), SCALAR (8,)."""
     i, c = tl.program_id(0), tl.arange(0, W)
     inside, floor = c < k, tl.load(FLOOR).to(tl.float64)
     if i >= k:
@@ -128,20 +117,25 @@ def lists_kernel(
     own = weights(COUNTS, MINIMUM, i, k, balance_high, balance_low)
     gap = tl.load(GAP + c, mask=inside, other=0.0).to(tl.float64)
     second = tl.load(SECOND + c, mask=inside, other=0.0).to(tl.float64)
-    nearest = tl.load(NEAREST + c, mask=inside, other=-1)
+    follows = tl.load(NEAREST + c, mask=inside, other=-1) == i
     hides = (distance == 0.0) & ((own < weight) | ((own == weight) & (i < c)))
     hidden = tl.load(SHADOWS + c, mask=inside, other=0) > hides.to(tl.int32)
-    shortest(tl.where(hidden, float("inf"), distance + weight), NEAR + i * (T + 1), NEAR_KEY + i * (T + 1), c, T, W)
-    entry = distance - (gap + weight) + ((own + balance_high) + balance_low)
-    closed = (nearest == i) | (gap <= clamp)
-    shortest(tl.where(closed, float("inf"), entry), OPEN + i * (T + 1), OPEN_KEY + i * (T + 1), c, T, W)
-    leader = tl.where(inside & (tl.maximum(gap, second) > clamp), nearest, k)
-    begin, mine = tl.sum((leader < i).to(tl.int32), 0), (leader == i).to(tl.int32)
-    tl.store(FOLLOWERS + begin + tl.cumsum(mine, 0) - 1, c, mask=mine > 0)
-    tl.store(FIRST + i, begin)
+    near = tl.maximum(distance + weight - (tl.load(GAP + i).to(tl.float64) + own), 0.0)
+    entry = tl.maximum(distance - (gap + weight) + ((own + balance_high) + balance_low), 0.0)
+    entry = tl.where(gap > clamp, entry, float("inf"))
+    entry = tl.where(follows, tl.where(tl.maximum(gap, second) > clamp, -1.0, float("inf")), entry)
+    key = tl.minimum(tl.where(hidden, float("inf"), near), entry)
+    key = tl.where(c == tl.load(NEAREST + i), -2.0, key).to(tl.float32)
+    key = tl.where(inside, key, float("inf"))
+    for t in range(T + 1):
+        least = tl.min(key, 0)
+        place = tl.min(tl.where(key == least, c, W - 1), 0)
+        follower = tl.load(NEAREST + tl.minimum(place, k - 1)) == i
+        tl.store(OTHERS + i * (T + 1) + t, tl.where(place < k, 2 * place + follower.to(tl.int32), 0))
+        tl.store(KEYS + i * (T + 1) + t, least)
+        key = tl.where(c == place, float("inf"), key)
     tl.store(BEFORE + i, concave(tl.load(GAP + i).to(tl.float64), floor, LOG).to(tl.float32))
     if i == 0:
-        tl.store(FIRST + k, tl.sum((leader < k).to(tl.int32), 0))
         tl.store(SCALAR, alpha)
         tl.store(SCALAR + 1, balance_high)
         tl.store(SCALAR + 2, floor.to(tl.float32))

@@ -1,7 +1,7 @@
 """The Triton programs behind `torch_gpu.rewards` that pay states whose winner is known: no n×k matrix is ever written.
 
-1. `short_kernel` visits only the clusters whose gap the moved winner can change; frozen clusters have short lists of
-   them, sorted, so that a bound says when to stop.
+1. `short_kernel` visits only the clusters that matter to the moved winner; frozen clusters have short lists of them,
+   sorted, so that a bound says when to stop.
 2. `product_kernel` pays, over all clusters, the states whose lists are too short, as most are in many dimensions:
    ‖μ̃ − μ_j‖² = ‖μ_i − μ_j‖² + α²‖v‖² − 2α v·(μ_j − μ_i), v = s − μ_i, with v·μ_j from tensor cores; α makes their
    error small.
@@ -12,21 +12,35 @@
 import triton
 import triton.language as tl
 
-from voronaut.kernels.torch_triton import assign_direct, edge, product, put_off, state_column, states_tile
+from voronaut.kernels.torch_triton import (
+    assign_direct,
+    edge,
+    product,
+    put_off,
+    some_columns,
+    some_rows,
+    state_column,
+    states_tile,
+)
 
 
 @triton.jit
 def moved_squares(
-    X, off, ok, SHIFT, CT, chosen, cols, alpha, d, WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
+    X, off, ok, SHIFT, CT, chosen, cols, alpha, d,
+    WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, U: tl.constexpr,
+):  # fmt: skip
     """‖α (s − μ_i) + μ_i − μ_j‖² of a tile, from differences."""
     total = tl.zeros((BN, BK), CT.dtype.element_ty)
-    for p in range(d):
-        s = state_column(X, off, ok, SHIFT, p, d, CT)
-        own = tl.load(CT + p * WIDTH + chosen)
-        step = alpha * (s - own)
-        difference = step[:, None] + (own[:, None] - tl.load(CT + p * WIDTH + cols)[None, :])
-        total += difference * difference
+    for p in range(0, d, U):
+        states, centers = some_columns(X, off, ok, SHIFT, CT, p, cols, d, WIDTH, U)
+        mine = ()
+        for u in tl.static_range(U):
+            q = tl.minimum(p + u, d - 1)
+            mine = mine + (tl.load(CT + q * WIDTH + chosen),)  # type: ignore[assignment]  # noqa: RUF005
+        for u in tl.static_range(U):
+            step = alpha * (states[u] - mine[u])
+            difference = tl.where(p + u < d, step[:, None] + (mine[u][:, None] - centers[u][None, :]), 0.0)
+            total += difference * difference
     return total
 
 
@@ -67,7 +81,7 @@ def moved_rows(
         difference = step[q // DC] + (own[q // DC] - tl.load(C + j[:, None] * D + q + p))
         total += tl.sum(difference * difference, 1)
     for u in tl.range(DH, DP, DC, num_stages=1):
-        part = states_tile(X, off, ok, SHIFT, u, d, DC, C)
+        part = states_tile(X, off, ok, SHIFT, None, u, d, DC, C)
         rest = tl.load(C + i[:, None] * D + u + p)
         difference = alpha * (part - rest) + (rest - tl.load(C + j[:, None] * D + u + p))
         total += tl.sum(difference * difference, 1)
@@ -83,7 +97,7 @@ def moved_rows(
 def edge_step(X, off, ok, SHIFT, C, i, e, d, D: tl.constexpr, DP: tl.constexpr):
     """s − μ_i in one of the dimensions that products leave out, zero beyond the last."""
     p = tl.minimum(DP + e, d - 1)
-    v = state_column(X, off, ok, SHIFT, p, d, C) - tl.load(C + i * D + p)
+    v = state_column(X, off, ok, SHIFT, None, p, C) - tl.load(C + i * D + p)
     return tl.where(ok & (DP + e < d), v, 0.0)
 
 
@@ -91,7 +105,8 @@ def edge_step(X, off, ok, SHIFT, C, i, e, d, D: tl.constexpr, DP: tl.constexpr):
 def step_tile(X, off, ok, SHIFT, C, i, start, d, D: tl.constexpr, DC: tl.constexpr):
     """`DC` dimensions of s − μ_i."""
     p = start + tl.arange(0, DC)[None, :]
-    return tl.where(ok[:, None], states_tile(X, off, ok, SHIFT, start, d, DC, C) - tl.load(C + i[:, None] * D + p), 0.0)
+    v = states_tile(X, off, ok, SHIFT, None, start, d, DC, C) - tl.load(C + i[:, None] * D + p)
+    return tl.where(ok[:, None], v, 0.0)
 
 
 @triton.jit
@@ -104,7 +119,7 @@ def held(
     square = tl.zeros((BN,), C.dtype.element_ty)
     for q in tl.static_range(0, DH, DC):
         mine = tl.load(C + i[:, None] * D + q + tl.arange(0, DC)[None, :])
-        v = states_tile(X, off, ok, SHIFT, q, d, DC, C) - mine
+        v = states_tile(X, off, ok, SHIFT, None, q, d, DC, C) - mine
         own, step = own + (mine,), step + (alpha * v,)  # type: ignore[assignment]  # noqa: RUF005
         square += tl.sum(v * v, 1)
     for u in tl.range(DH, DP, DC, num_stages=1):
@@ -119,71 +134,73 @@ def held(
 
 
 @triton.jit
+def pay_entry(
+    other, own, step, own_end, step_end, X, off, ok, SHIFT, C, FACTS, i, after, alpha, floor, d,
+    D: tl.constexpr, DC: tl.constexpr, DH: tl.constexpr, DP: tl.constexpr, E: tl.constexpr, LOG: tl.constexpr,
+):  # fmt: skip
+    """One entry of each state's list: how near it is to the moved center, with its weight, and what its gap gains."""
+    j = other >> 1
+    end, weight = two_facts(FACTS, j, 0)
+    gap, second = two_facts(FACTS, j, 1)
+    moved = moved_rows(own, step, own_end, step_end, X, off, ok, SHIFT, C, i, j, end, alpha, d, D, DC, DH, DP, E)
+    gained = tl.minimum(tl.where((other & 1) > 0, second, gap), moved + (after - weight))
+    # f(gap) by the same instructions: what did not change is worth exactly nothing.
+    return moved + weight, concave(gained, floor, LOG) - concave(gap, floor, LOG)
+
+
+@triton.jit
 def short_kernel(
-    X, OUT, WIN, LIST, NUMBER, SHIFT, C, FACTS, BEFORE, NEAR, NEAR_KEY, OPEN, OPEN_KEY, FOLLOWERS, FIRST, SCALAR,
-    n, stride, d, D: tl.constexpr, DC: tl.constexpr, DH: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
-    BN: tl.constexpr, T: tl.constexpr, F: tl.constexpr, LOG: tl.constexpr,
+    X, OUT, WIN, LIST, NUMBER, SHIFT, C, FACTS, BEFORE, OTHERS, KEYS, SCALAR, n,
+    stride: tl.constexpr, d: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DH: tl.constexpr, DP: tl.constexpr,
+    E: tl.constexpr, BN: tl.constexpr, G: tl.constexpr, T: tl.constexpr, FULL: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
     """Σ f(gaps after) − Σ f(gaps before) (Eq. 2) over the few gaps that can change. OUT: OUT, WIN, LIST, NUMBER.
 
-    With parts of four dimensions a thread has a state to itself: sums need no other thread. What is loaded for each
-    state from a place of its own costs most, so facts come in pairs and no key is loaded twice.
+    G tiles of BN states, each visiting as many clusters as its neediest state. With parts of four dimensions a thread
+    has a state to itself: sums need no other thread. What is loaded for each state from a place of its own costs most,
+    so facts come in pairs and no key is loaded twice.
     """
-    rows = tl.program_id(0) * BN + tl.arange(0, BN)
-    off, inside = rows.to(tl.int64) * stride, rows < n
-    alpha, balance, floor = tl.load(SCALAR), tl.load(SCALAR + 1), tl.load(SCALAR + 2)
-    win = tl.load(WIN + rows, mask=inside, other=-2)
-    if tl.max(win, 0) < 0:  # bad ones earn 0, and others are paid elsewhere
-        tl.store(OUT + rows, tl.zeros((BN,), OUT.dtype.element_ty), mask=inside)
+    X, first, _off, _inside, mine = some_rows(X, n, stride, G * BN, FULL)
+    if tl.max(tl.load(WIN + first + tl.arange(0, G * BN), mask=mine, other=-2), 0) < 0:
         return
-    ok = win >= 0
-    i = tl.where(ok, win, 0)
-    own, step, own_end, step_end, m = held(X, off, ok, SHIFT, C, i, alpha, d, D, DC, DH, DP, E, BN)
-    _end, weight = two_facts(FACTS, i, 0)
-    after = weight + balance
-    first = tl.load(FIRST + i, mask=ok, other=0)
-    followers = tl.load(FIRST + i + 1, mask=ok, other=0) - first
-    line, all_keys = i * (T + 1), tl.arange(0, T + 1)[None, :]
-    # The own gap: neighbours by ‖μ_i − μ_j‖ + w_j; one that is m farther than the best found cannot be it.
-    j = tl.load(NEAR + line)
-    end, weight = two_facts(FACTS, j, 0)
-    moved = moved_rows(own, step, own_end, step_end, X, off, ok, SHIFT, C, i, j, end, alpha, d, D, DC, DH, DP, E)
-    least = moved + weight
-    keys = tl.load(NEAR_KEY + line[:, None] + all_keys)
-    many = tl.sum((ok[:, None] & (keys - m[:, None] < least[:, None])).to(tl.int32), 1)
-    for t in range(1, tl.minimum(tl.max(many, 0), T)):
-        active = t < many
-        j = tl.load(NEAR + line + t, mask=active, other=0)
-        end, weight = two_facts(FACTS, j, 0)
-        moved = moved_rows(own, step, own_end, step_end, X, off, ok, SHIFT, C, i, j, end, alpha, d, D, DC, DH, DP, E)
-        least = tl.where(active, tl.minimum(least, moved + weight), least)
-    hard = (many > T) & (tl.load(NEAR_KEY + line + T, mask=many > T, other=0.0) - m < least)
-    total = concave(least - after, floor, LOG) - tl.load(BEFORE + i)
-    # Gaps that the moved center may enter.
-    keys = tl.load(OPEN_KEY + line[:, None] + all_keys)
-    many = tl.sum((ok[:, None] & (keys < m[:, None])).to(tl.int32), 1)
-    hard = hard | (many > T) | (followers > F)
-    for t in range(0, tl.max(tl.where(hard, 0, many), 0)):
-        active = (t < many) & (hard == 0)
-        j = tl.load(OPEN + line + t, mask=active, other=0)
-        end, weight = two_facts(FACTS, j, 0)
-        gap, _second = two_facts(FACTS, j, 1)
-        moved = moved_rows(own, step, own_end, step_end, X, off, ok, SHIFT, C, i, j, end, alpha, d, D, DC, DH, DP, E)
-        gained = tl.minimum(gap, moved + (after - weight))
-        # f(gap) by the same instructions: what did not change is worth exactly nothing.
-        total += tl.where(active, concave(gained, floor, LOG) - concave(gap, floor, LOG), 0.0)
-    # Gaps that the winner bounded before it moved: such a cluster may fall back on its second.
-    for t in range(0, tl.max(tl.where(hard, 0, followers), 0)):
-        active = (t < followers) & (hard == 0)
-        j = tl.load(FOLLOWERS + first + t, mask=active, other=0)
-        end, weight = two_facts(FACTS, j, 0)
-        gap, second = two_facts(FACTS, j, 1)
-        moved = moved_rows(own, step, own_end, step_end, X, off, ok, SHIFT, C, i, j, end, alpha, d, D, DC, DH, DP, E)
-        gained = tl.minimum(second, moved + (after - weight))
-        total += tl.where(active, concave(gained, floor, LOG) - concave(gap, floor, LOG), 0.0)
-    put_off(LIST, NUMBER, rows, hard)
-    tl.store(WIN + rows, -3 - i, mask=hard)
-    tl.store(OUT + rows, tl.where(ok & (hard == 0), total, 0.0), mask=inside)
+    begin = tl.program_id(0) * (G * BN)
+    alpha, balance, floor = tl.load(SCALAR), tl.load(SCALAR + 1), tl.load(SCALAR + 2)
+    for group in range(G):
+        lane = group * BN + tl.arange(0, BN)
+        rows, off, there = first + lane, lane * stride, lane >= 0
+        if FULL:
+            win = tl.where(rows >= begin, tl.load(WIN + rows), -2)
+        else:
+            there = rows < n
+            win = tl.load(WIN + rows, mask=there, other=-2)
+        ok = win >= 0
+        i = tl.where(ok, win, 0)
+        own, step, own_end, step_end, m = held(X, off, there, SHIFT, C, i, alpha, d, D, DC, DH, DP, E, BN)
+        _end, weight = two_facts(FACTS, i, 0)
+        gap, _second = two_facts(FACTS, i, 1)
+        after, line = weight + balance, i * (T + 1)
+        # The nearest comes first. Whoever is to be nearer to the moved center was less than `reach` farther before.
+        least, total = pay_entry(
+            tl.load(OTHERS + line), own, step, own_end, step_end, X, off, there, SHIFT, C, FACTS, i, after, alpha,
+            floor, d, D, DC, DH, DP, E, LOG,
+        )  # fmt: skip
+        reach = tl.maximum(m, least + m - (gap + weight))
+        keys = tl.load(KEYS + line[:, None] + tl.arange(0, T + 1)[None, :])
+        many = tl.sum((ok[:, None] & (keys < reach[:, None])).to(tl.int32), 1)
+        hard = many > T
+        many = tl.where(hard, 0, many)
+        for t in range(1, tl.max(many, 0)):
+            active = t < many
+            near, gain = pay_entry(
+                tl.load(OTHERS + line + t, mask=active, other=0), own, step, own_end, step_end, X, off, there, SHIFT, C,
+                FACTS, i, after, alpha, floor, d, D, DC, DH, DP, E, LOG,
+            )  # fmt: skip
+            least = tl.where(active, tl.minimum(least, near), least)
+            total += tl.where(active, gain, 0.0)
+        total += concave(least - after, floor, LOG) - tl.load(BEFORE + i)
+        put_off(LIST, NUMBER, rows, hard)
+        tl.store(WIN + rows, -3 - i, mask=hard)
+        tl.store(OUT + rows, total, mask=ok & (hard == 0))
 
 
 @triton.jit
@@ -258,8 +275,9 @@ def pay_block(
 @triton.jit
 def product_kernel(
     X, OUT, WIN, LIST, AGAIN, NUMBER, SHIFT, MIDDLE, C, HIGH, LOW, EDGES, PAIRS, WEIGHT, GAP, SECOND, NEAREST,
-    BEFORE, SCALAR, rounding, stride, d, WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr,
-    DP: tl.constexpr, E: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, LOG: tl.constexpr, PEEL: tl.constexpr,
+    BEFORE, SCALAR, rounding, stride: tl.constexpr, d: tl.constexpr,
+    WIDTH: tl.constexpr, D: tl.constexpr, DC: tl.constexpr, DT: tl.constexpr, DP: tl.constexpr, E: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, LOG: tl.constexpr, PEEL: tl.constexpr,
 ):  # fmt: skip
     """The rewards of the states in LIST over all clusters, from products. OUT: OUT (n,), AGAIN (n,), NUMBER (2,).
 
@@ -312,8 +330,8 @@ def product_kernel(
 
 @triton.jit
 def hard_kernel(
-    X, OUT, AGAIN, NUMBER, SHIFT, CT, WEIGHT, GAP, SECOND, NEAREST, BEFORE, SCALAR, stride, d,
-    WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, LOG: tl.constexpr,
+    X, OUT, AGAIN, NUMBER, SHIFT, CT, WEIGHT, GAP, SECOND, NEAREST, BEFORE, SCALAR, stride: tl.constexpr,
+    d: tl.constexpr, WIDTH: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, U: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
     """The rewards of the states in AGAIN over all clusters, from differences. OUT: OUT (n,)."""
     alpha, balance, floor = tl.load(SCALAR), tl.load(SCALAR + 1), tl.load(SCALAR + 2)
@@ -322,7 +340,7 @@ def hard_kernel(
         ok = begin + tl.arange(0, BN) < number
         rows = tl.load(AGAIN + begin + tl.arange(0, BN), mask=ok, other=0)
         off = rows.to(tl.int64) * stride
-        _best, chosen = assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH, BN, BK)
+        _best, chosen = assign_direct(X, off, ok, SHIFT, CT, WEIGHT, d, WIDTH, BN, BK, U)
         after = tl.load(WEIGHT + chosen) + balance
         least = tl.full((BN, BK), float("inf"), CT.dtype.element_ty)
         total = tl.zeros((BN, BK), CT.dtype.element_ty)
@@ -331,7 +349,7 @@ def hard_kernel(
             cols = tl.minimum(place, WIDTH - 1)
             weight = tl.load(WEIGHT + cols)
             other = (cols[None, :] != chosen[:, None]) & ((weight < float("inf")) & (place < WIDTH))[None, :]
-            square = moved_squares(X, off, ok, SHIFT, CT, chosen, cols, alpha, d, WIDTH, BN, BK)
+            square = moved_squares(X, off, ok, SHIFT, CT, chosen, cols, alpha, d, WIDTH, BN, BK, U)
             moved = tl.where(other, tl.sqrt(square), float("inf"))
             lead = tl.where(weight < float("inf"), weight, 0.0)[None, :]
             least = tl.minimum(least, moved + lead)
