@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 K, D, N, STEP, BALANCE = 6, 3, 40, 0.1, 0.02
 make = functools.partial(vj.init, D, clusters=K, step_size=STEP, balance=BALANCE)
 rewards, metrics = jax.jit(vj.rewards), jax.jit(vj.metrics)
-update = jax.jit(vj.update, static_argnames="chunk")
+update = jax.jit(vj.update, static_argnames=("chunk", "frozen"))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -75,16 +75,22 @@ def wanted_rewards(state, states):
 
 
 @pytest.mark.parametrize(
-    "objective, init, chunk", [("sqrt", "zeros", 1), ("log", "data", 1), ("sqrt", "data", 16), ("log", "zeros", 16)]
+    "objective, init, chunk, frozen",
+    [
+        ("sqrt", "zeros", None, False),
+        ("log", "data", 1, False),
+        ("sqrt", "data", 16, False),
+        ("log", "zeros", 16, True),
+    ],
 )
-def test_float64_equals_the_reference_over_several_rollouts(objective, init, chunk):
+def test_float64_equals_the_reference_over_several_rollouts(objective, init, chunk, frozen):
     with jax.enable_x64(True):
         state = make(objective=objective, init=init, dtype="float64")
         for t in range(3):
             states, key = batch(t).astype(np.float64), jax.random.key(t)
-            before, state = state, update(state, states, key, chunk=chunk)
+            before, state = state, update(state, states, key, chunk=chunk, frozen=frozen)
             if t > 0 or init == "zeros":  # where "data" starts is checked below
-                after = sequence(reference(before), shuffled(states, key), chunk)
+                after = sequence(reference(before), shuffled(states, key), chunk if frozen else 1)
                 np.testing.assert_allclose(state.centers, after.centers, atol=1e-12)
                 np.testing.assert_array_equal(state.counts, after.counts)
             np.testing.assert_allclose(rewards(state, states), wanted_rewards(state, states), atol=1e-10)

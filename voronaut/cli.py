@@ -24,7 +24,7 @@ EXPERIMENTS = {
     "parameters": "KME's parameters on Cheetah, one at a time",
     "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
-    "chunks": "what absorbing a stream in chunks changes: with frozen assignments, as in JAX, and exactly, as on a GPU",
+    "chunks": "what absorbing a stream in chunks changes: with frozen assignments, and exactly, as on a GPU",
 }
 TRAIN_HELP = """\
 Trains bonuses × seeds side by side and writes DIR/config.json and, per run, DIR/<bonus>-<seed>/ with progress.jsonl

@@ -3,6 +3,7 @@
 Without a GPU the device's side is tested all the same, on CPU tensors that are taken for a device's.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from voronaut.bonuses import kme_torch  # noqa: E402
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 WAITS = ("_local_scalar_dense", "nonzero", "unique", "masked_select", "equal")
+pytestmark = pytest.mark.filterwarnings("ignore:on this device updates go state by state")
 needs_gpu = pytest.mark.skipif(not CUDA, reason="no CUDA device here")
 
 
@@ -135,6 +137,19 @@ def test_what_was_learned_travels(tmp_path: Path) -> None:
     np.testing.assert_allclose(other.rewards(there(states)).cpu().numpy(), host.rewards(states), rtol=2e-4, atol=2e-5)
     other.update(there(states))
     assert other.metrics()["states"] == 3 * len(states)
+
+
+@pytest.mark.usefixtures("resident")
+def test_updates_in_sequence_are_the_default_and_say_that_they_are_slow() -> None:
+    """Where no program absorbs states: in float64 on a GPU, or without Triton."""
+    states, given = there(stream()).double(), {"dtype": "float64", "clusters": 20, "seed": 3}
+    with pytest.warns(UserWarning, match="chunk=128 is faster too"):
+        (one := vn.KME(4, **given)).update(states)
+    (other := make(dtype="float64", chunk=1)).update(states)
+    np.testing.assert_array_equal(one.centers, other.centers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(dtype="float64", chunk=16).update(states)
 
 
 @pytest.mark.usefixtures("resident")

@@ -15,6 +15,7 @@ from voronaut.bonuses import kme_torch  # noqa: E402
 from voronaut.bonuses.reservoir import Reservoir  # noqa: E402
 
 CUDA = torch.cuda.is_available()
+pytestmark = pytest.mark.filterwarnings("ignore:on this device updates go state by state")
 DIM = 4
 
 

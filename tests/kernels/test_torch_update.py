@@ -167,7 +167,7 @@ def test_the_default_update_on_the_device(d: int) -> None:
     centers, counts, states = world(300, d, 3000)
     given = there(centers, counts, states, np.int64(2900))
     want = plain.update(*given, RULES, 1)
-    for chunk in (kernel.CHUNK, 1, 100):
+    for chunk in (128, 1, 100):
         got = kernel.update(*given, RULES, chunk=chunk)
         np.testing.assert_allclose(got[0].cpu(), want[0].cpu(), atol=1e-5)
         np.testing.assert_array_equal(got[1].cpu(), want[1].cpu())

@@ -47,7 +47,7 @@ class KME(Saved):
         replay: this share of what an `update` absorbs is drawn from a fair sample of all states before: 0.5 for
             streams that mix slowly. `step` absorbs only what it is given.
         chunk: for CUDA tensors in float64 or without Triton, states that an `update` assigns at once, to the clusters
-            as they were before them; 1 is the sequence. Everywhere else an update is the sequence.
+            as they were before them; 1 is the sequence, and slow. Everywhere else an update is the sequence.
     """
 
     learns = True
@@ -71,7 +71,7 @@ class KME(Saved):
         features: Features | None = None,
         normalize: bool = False,
         replay: float = 0.0,
-        chunk: int = 128,
+        chunk: int = 1,
     ) -> None:
         chosen = (dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
         self.settings = checked(Settings(*chosen, normalize, replay, chunk))

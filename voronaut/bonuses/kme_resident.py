@@ -3,6 +3,7 @@
 So neither `rewards` nor `update` waits for the device, and a CUDA graph of each sees what the other did.
 """
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 FACTORS = (0x9E3779B97F4A7C15 - 2**64, 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
 LAST = 2**31 - 1  # where bad states are sorted to
+SLOW = (
+    "on this device updates go state by state, which is slow: they are fast in float32 with Triton "
+    "(pip install 'voronaut[gpu]'). chunk=128 is faster too, but its rewards are not the sequence's: see docs/gpu.md."
+)
 
 
 class Resident:
@@ -44,6 +49,8 @@ class Resident:
         self.updates, self.bad = self._there(np.int64(home._updates)), self._there(np.int64(home._bad))
         self.limit, self._met = kernel.limit_of(self.dtype, s.dim), seen > 0
         self.view = kernel.prepare(self.centers, self.counts, self.rules, self.floor)
+        if self.chunk == 1 and not kernel.absorbs_fast(self.centers):
+            warnings.warn(SLOW, UserWarning, stacklevel=4)
 
     def _there(self, value: Any) -> Tensor:
         return torch.tensor(value, device=self.device)

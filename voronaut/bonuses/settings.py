@@ -25,7 +25,7 @@ class Settings(NamedTuple):
     on_bad: str
     normalize: bool = False
     replay: float = 0.0
-    chunk: int = 128
+    chunk: int = 1
 
 
 CHOICES = {

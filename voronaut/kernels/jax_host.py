@@ -1,7 +1,7 @@
 """The functions of `kernels.cpu` over XLA, NumPy in and NumPy out, for machines with an accelerator or without numba.
 
-`*_runs` treat many sets of clusters of equal size as one program. On an accelerator updates go in chunks of 64 states
-(see `jax_xla.update`); on a CPU state by state.
+`*_runs` treat many sets of clusters of equal size as one program. On an accelerator updates go in frozen chunks of 64
+states (see `jax_xla.update`); on a CPU state by state.
 """
 
 import functools
@@ -18,8 +18,6 @@ from voronaut.kernels.rules import SQRT, Rules
 Floats = NDArray[np.floating[Any]]
 Counts = NDArray[np.int64]
 
-ACCELERATOR_CHUNK = 64
-
 
 class Prepared(NamedTuple):
     """Clusters as `rewards` and `assign` want them."""
@@ -32,7 +30,7 @@ class Prepared(NamedTuple):
 
 def chunk() -> int:
     """How many states an update absorbs at once on this machine."""
-    return 1 if jax.default_backend() == "cpu" else ACCELERATOR_CHUNK
+    return jax_xla.default_chunk(frozen=False)
 
 
 def prepare(centers: Floats, counts: Counts, balance: float) -> Prepared:
@@ -109,6 +107,6 @@ def _rewards(clusters: Any, states: Any, step_size: Any, balance: Any, floors: A
 @functools.partial(jax.jit, static_argnames="chunk")
 def _update(clusters: Any, states: Any, step_size: Any, balance: Any, chunk: int) -> Any:
     def one(clusters: Any, states: Any) -> Any:
-        return jax_xla.update(clusters, states, step_size=step_size, balance=balance, chunk=chunk)
+        return jax_xla.update(clusters, states, step_size=step_size, balance=balance, chunk=chunk, frozen=True)
 
     return jax.vmap(one)(clusters, states)

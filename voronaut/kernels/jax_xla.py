@@ -14,6 +14,7 @@ Array = jax.Array
 Number = Any  # a float, or a traced scalar where runs differ in it
 
 OBJECTIVES = ("sqrt", "log")
+CHUNK = 64  # states that an accelerator treats at once
 
 
 class Clusters(NamedTuple):
@@ -98,31 +99,90 @@ def rewards(
     return jnp.asarray(jax.lax.map(reward, states, batch_size=block))
 
 
-@functools.partial(jax.jit, static_argnames="chunk")
+@functools.partial(jax.jit, static_argnames=("chunk", "frozen"))
 def update(
-    clusters: Clusters, states: Array, *, step_size: Number, balance: Number, chunk: int, good: Array | None = None
-) -> Clusters:
-    """Assign, move and count (Eqs. 4 to 6) over (n, d) states in the given order, `chunk` states at a time.
+    clusters: Clusters, states: Array, *, step_size: Number, balance: Number, chunk: int, frozen: bool = False,
+    good: Array | None = None,
+) -> Clusters:  # fmt: skip
+    """Assign, move and count (Eqs. 4 to 6) over (n, d) states in the given order, `chunk` of them at a time.
 
-    The states of a chunk are assigned to the clusters as they were before it and then absorbed in order; a chunk of 1
-    is the exact sequence. States that are not `good` (n,) are passed over; they must be finite all the same.
+    The result is the sequence's for every chunk, unless assignments are `frozen`: then the states of a chunk are all
+    assigned to the clusters as they were before it. States that are not `good` (n,) are passed over; they must be
+    finite all the same.
     """
-    # Deviation: in a larger chunk an assignment does not see the moves and counts of up to chunk − 1 states before it.
     if chunk < 1:
-        raise ValueError(f"chunk must be at least 1; got {chunk}. 1 is the exact sequence, 64 is fast on a GPU.")
+        raise ValueError(f"chunk must be at least 1; got {chunk}. 1 is fast on a CPU, 64 on an accelerator.")
     padding = -len(states) % chunk
     blocks = jnp.pad(states, ((0, padding), (0, 0))).reshape(-1, chunk, states.shape[1])
     taken = jnp.ones(len(states), bool) if good is None else good
     valid = jnp.pad(taken, (0, padding)).reshape(-1, chunk)
     base = clusters.counts.min()
-    step = functools.partial(_absorb, base=base, step_size=step_size, balance=balance)
+    absorb = _absorb_frozen if frozen else _absorb
+    step = functools.partial(absorb, base=base, step_size=step_size, balance=balance)
     return jax.lax.scan(lambda old, block: (step(old, *block), None), clusters, (blocks, valid))[0]
+
+
+def default_chunk(*, frozen: bool) -> int:
+    """1 where programs are cheap to start; frozen assignments are as many on every machine, since results differ."""
+    return 1 if not frozen and jax.default_backend() == "cpu" else CHUNK
+
+
+class _Guess(NamedTuple):
+    """Who wins each state of a chunk, and what the winner becomes."""
+
+    chosen: Array  # (m,) k where the state is passed over
+    moved: Array  # (m, d)
+    rounds: Array
+    settled: Array
 
 
 def _absorb(
     clusters: Clusters, states: Array, valid: Array, *, base: Array, step_size: Number, balance: Number
 ) -> Clusters:
+    """The clusters after a chunk of states, each of which meets what those before it have left.
+
+    Winners are guessed against the clusters as they are. Then every guess is made again among what the others would
+    leave, until nothing changes: that is the sequence. Each round makes at least one more state right.
+    """
+    k, m, time = len(clusters.counts), len(states), jnp.arange(len(states))
+    alpha = jnp.asarray(step_size, clusters.centers.dtype)
+    apart = jax.vmap(distances, in_axes=(None, 0))
+    values = apart(clusters.centers, states) + weights(clusters, balance, base)  # (m, k) while nobody moves
+
+    def again(guess: _Guess) -> _Guess:
+        chosen = guess.chosen
+        same = (chosen[:, None] == chosen) & (chosen < k)
+        before = jnp.where(jnp.tril(same, -1), time, -1).max(axis=1)  # the last state with the same winner
+        until = jnp.where(jnp.triu(same, 1), time, m).min(axis=1)  # the next one
+        rank = jnp.tril(same).sum(axis=1)
+        first = jnp.full(k + 1, m).at[chosen].min(time)[:k]
+        old = jnp.where(before[:, None] < 0, clusters.centers[jnp.minimum(chosen, k - 1)], guess.moved[before])
+        moved = alpha * states + (1 - alpha) * old
+        # State t meets clusters that nobody before it has won, as they were, and the last of what each other became.
+        untouched = jnp.where(first < time[:, None], jnp.inf, values)
+        lead = Clusters(moved, clusters.counts[jnp.minimum(chosen, k - 1)] + rank.astype(clusters.counts.dtype))
+        there = (chosen < k) & (time < time[:, None]) & (until >= time[:, None])
+        met = jnp.where(there, apart(moved, states) + weights(lead, balance, base), jnp.inf)
+        nearest, near = untouched.argmin(axis=1), met.min(axis=1)
+        touched = jnp.where(there & (met == near[:, None]), chosen, k).min(axis=1)
+        least = untouched.min(axis=1)
+        nearer = (near < least) | ((near == least) & (touched < nearest))  # the lowest index on a tie
+        winner = jnp.where(valid, jnp.where(nearer, touched, nearest), k)
+        settled = (winner == chosen).all() & (moved == guess.moved).all()
+        return _Guess(winner, moved, guess.rounds + 1, settled)
+
+    begun = _Guess(jnp.where(valid, values.argmin(axis=1), k), jnp.zeros_like(states), jnp.array(0), jnp.array(False))
+    found = jax.lax.while_loop(lambda guess: ~guess.settled & (guess.rounds <= m), again, begun)
+    last = ~jnp.triu(found.chosen[:, None] == found.chosen, 1).any(axis=1)
+    centers = clusters.centers.at[jnp.where(last, found.chosen, k)].set(found.moved, mode="drop")
+    return Clusters(centers, clusters.counts.at[found.chosen].add(1, mode="drop"))
+
+
+def _absorb_frozen(
+    clusters: Clusters, states: Array, valid: Array, *, base: Array, step_size: Number, balance: Number
+) -> Clusters:
     """μ_i ← (1−α)^m μ_i + Σ_r α (1−α)^(m−1−r) s_r over the m states of a chunk that chose i, r their rank."""
+    # Deviation: an assignment does not see the moves and counts of up to chunk − 1 states before it.
     k, weight = len(clusters.counts), weights(clusters, balance, base)
     alpha = jnp.asarray(step_size, clusters.centers.dtype)
     chosen = jax.vmap(assign, in_axes=(None, None, 0))(clusters, weight, states)

@@ -21,9 +21,9 @@ from voronaut.kernels.torch_prepared import EDGE, Prepared, floor_of, limit_of
 from voronaut.kernels.torch_tiles import Tiles, reward_tiles
 
 __all__ = [
-    "CHUNK",
     "Prepared",
     "Tiles",
+    "absorbs_fast",
     "floor_of",
     "limit_of",
     "prepare",
@@ -32,7 +32,6 @@ __all__ = [
     "update",
 ]
 
-CHUNK = 128  # states assigned at once by an update in plain torch
 LONG_PROGRAMS = 1056  # that share what was put off, however much it is: the host does not know
 HARD_PROGRAMS = 528
 HELD = 32  # dimensions of a state that the lists keep in registers
@@ -80,13 +79,18 @@ def fused(states: Tensor) -> bool:
     return states.is_cuda and has_triton()
 
 
+def absorbs_fast(centers: Tensor) -> bool:
+    """Whether an update is one program; else it goes state by state, or in frozen chunks."""
+    return fused(centers) and centers.dtype == torch.float32
+
+
 def prepare(
     centers: Tensor, counts: Tensor, rules: Rules, floor: Tensor | None = None, tiles: Tiles | None = None
 ) -> Prepared:
     """Clusters (k, d) made ready for any number of states; to be made anew after they changed."""
     tiles, (k, d) = tiles or reward_tiles(centers.shape[1], centers.dtype), centers.shape
     width, deep = -(-k // tiles.clusters) * tiles.clusters, depth(d).whole
-    if fused(centers) and centers.dtype == torch.float32:
+    if absorbs_fast(centers):
         room = fast.allocate(centers, width=width, deep=deep, length=tiles.length, log=rules.objective == LOG)
         return fast.fill(room, centers, counts, rules, floor, product=depth(d).product)
     size = {"width": width, "deep": deep, "product": depth(d).product, "length": tiles.length}
@@ -95,7 +99,7 @@ def prepare(
 
 def prepare_again(old: Prepared, centers: Tensor, counts: Tensor, rules: Rules, floor: Tensor) -> None:
     """The same in the buffers of an earlier one. OUT: old."""
-    if fused(centers) and centers.dtype == torch.float32:
+    if absorbs_fast(centers):
         fast.fill(old, centers, counts, rules, floor, product=depth(centers.shape[1]).product)
     else:
         take_over(old, prepare(centers, counts, rules, floor))
@@ -238,7 +242,7 @@ def pay_hard(p: Prepared, desk: Desk) -> None:
 
 
 def update(
-    centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules, *, chunk: int = CHUNK
+    centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules, *, chunk: int = 1
 ) -> tuple[Tensor, Tensor]:
     """Assign, move and count (Eqs. 4 to 6) the first `good` of (n, d) states.
 
@@ -246,7 +250,7 @@ def update(
     before it and then absorbed in order; a chunk of 1 is the sequence.
     `good` is a 0-d tensor: the host need not know it. Returns new centers and counts.
     """
-    if fused(states) and centers.dtype == torch.float32 and len(states):
+    if absorbs_fast(centers) and len(states):
         return absorb.update(centers, counts, states, good, rules)
     # Deviation: here an assignment does not see the moves and counts of up to chunk − 1 states before it.
     return plain.update(centers, counts, states, good, rules, chunk)
