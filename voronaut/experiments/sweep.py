@@ -15,7 +15,7 @@ from voronaut.training.progress import display, pretty
 # Steps per second of all runs together, to estimate what is left: 2 cores with envpool.
 SPEED = {"cheetah-run": 40_000, "walker-run": 15_000, "quadruped-run": 13_000, "humanoid-run": 7_000,
          "cartpole-swingup": 40_000, "acrobot-swingup": 40_000}  # fmt: skip
-BONUS = {"rnd": 73e-6, "re3": 48e-6}  # seconds per step besides, on 2 cores: half of what `voronaut bench bonuses` says
+BONUS = {"rnd": 116e-6, "re3": 116e-6}  # seconds per step besides: Walker alone on 2 cores
 
 
 class Cell(NamedTuple):
