@@ -97,6 +97,29 @@ def test_float64_equals_the_reference_over_several_rollouts(objective, init, chu
         assert np.asarray(state.counts).sum() == K + 3 * N
 
 
+def test_a_loss_may_learn_on_the_way():
+    """No gradient goes through an update, and none is refused: rewards after it have theirs."""
+    state, key, states = update(make(), batch(), jax.random.key(0)), jax.random.key(1), batch(1)
+
+    def loss(scale):
+        return vj.rewards(vj.update(state, scale * states, key), scale * states).sum()
+
+    later = update(state, states, key)
+    np.testing.assert_allclose(
+        jax.jit(jax.grad(loss))(1.0), jax.jit(jax.grad(lambda s: vj.rewards(later, s * states).sum()))(1.0), rtol=1e-4
+    )
+
+
+def test_frozen_chunks_are_64_states_everywhere():
+    state, key = update(make(), batch(), jax.random.key(0)), jax.random.key(1)
+    many = batch(1, 200)
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        update(state, many, key, frozen=True),
+        update(state, many, key, frozen=True, chunk=64),
+    )
+
+
 @pytest.mark.parametrize("k, d, n", [(2, 1, 1), (20, 17, 50)])
 def test_float32_of_any_size(k, d, n):
     state = vj.init(d, clusters=k, step_size=STEP, balance=BALANCE)

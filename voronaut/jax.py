@@ -83,9 +83,9 @@ def rewards(state: State, next_states: Any, *, block: int = 4096) -> Array:
 def update(state: State, next_states: Any, key: Array, *, chunk: int | None = None, frozen: bool = False) -> State:
     """One shuffled pass of online k-means over the states (..., d), one after the other (Eqs. 4 to 6).
 
-    States that are not finite are passed over and counted. `chunk` of them are treated at once (None: 1 on a CPU, 64
-    on an accelerator), which changes how long it takes and nothing else; but with `frozen` a chunk is assigned to the
-    clusters as they were before it: faster on an accelerator, and other rewards.
+    `chunk` states are treated at once (None: 1 on a CPU, 64 on an accelerator), which changes how long it takes and
+    nothing else. With `frozen` a chunk (None: 64) is assigned to the clusters as they were before it, which is faster,
+    and leads to other rewards. States that are not finite are passed over and counted; no gradient goes through.
     """
     flat, _ = _flat(state, next_states)
     if isinstance(key, int):
@@ -95,7 +95,7 @@ def update(state: State, next_states: Any, key: Array, *, chunk: int | None = No
     if not len(flat):
         return state
     chances = jax.random.uniform(key, (4, len(flat)))  # one draw for all: each costs more to compile than to run
-    flat = flat[jnp.argsort(chances[0])]
+    flat = jax.lax.stop_gradient(flat)[jnp.argsort(chances[0])]
     state = _referred(state, flat)
     states, good = _relative(state, flat)
     seen = _seen(state)

@@ -125,9 +125,29 @@ def test_any_scale_is_paid_alike(power: int, tiles: Any) -> None:
     np.testing.assert_allclose(got, want, rtol=3e-5, atol=1e-5 * 2.0 ** (power / 2))
 
 
+@pytest.mark.parametrize("tiles", FUSED)
+def test_states_may_be_parts_of_wider_rows(tiles: Any) -> None:
+    centers, counts, states = world(20, 17, 40)
+    buffer = torch.full((40, 3, 20), torch.nan, device=DEVICE)
+    buffer[:, 1, 2:19] = torch.tensor(states)
+    prepared, zeros = kernel.prepare(*there(centers, counts), RULES, tiles=tiles), torch.zeros(17, device=DEVICE)
+    got = [kernel.fused_rewards(prepared, rows, zeros, tiles) for rows in (buffer[:, 1, 2:19], there(states)[0])]
+    np.testing.assert_array_equal(got[0].cpu(), got[1].cpu())
+
+
+@pytest.mark.parametrize("tiles", FUSED)
+def test_rows_far_apart_are_copied(tiles: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "LONGEST_ROW", 18)
+    centers, counts, states = world(20, 17, 5)
+    wide, zeros = torch.zeros(5, 19), torch.zeros(17, device=DEVICE)
+    wide[:, :17] = torch.tensor(states)
+    prepared = kernel.prepare(*there(centers, counts), RULES, tiles=tiles)
+    assert kernel.lay_desk(prepared, wide.to(DEVICE)[:, :17], zeros).states.stride(0) == 17
+
+
 @pytest.mark.parametrize("tiles", [WAYS[0], FUSED[0]])
 def test_float64_is_exact(tiles: Any) -> None:
-    centers, counts, states = world(40, 9, 30, dtype=np.float64)
+    centers, counts, states = world(40, 9, 33, dtype=np.float64)
     got, want = paid(centers, counts, states, RULES, tiles), wanted(centers, counts, states, RULES)
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
 
@@ -153,7 +173,7 @@ def test_clusters_are_made_ready_alike(k: int, d: int, objective: int) -> None:
                 getattr(got, name).cpu(), getattr(want, name).cpu(), rtol=3e-6, atol=3e-7, err_msg=name
             )
     np.testing.assert_allclose(got.lists.keys.cpu(), want.lists.keys.cpu(), rtol=1e-5, atol=1e-6)
-    listed = np.isfinite(want.lists.keys.cpu())
+    listed = want.lists.keys.cpu().isfinite()
     for i in range(k):  # keys may tie: which of them comes first is not promised
         assert set(got.lists.others[i].cpu()[listed[i]].tolist()) == set(want.lists.others[i].cpu()[listed[i]].tolist())
 

@@ -49,8 +49,6 @@ class Resident:
         self.updates, self.bad = self._there(np.int64(home._updates)), self._there(np.int64(home._bad))
         self.limit, self._met = kernel.limit_of(self.dtype, s.dim), seen > 0
         self.view = kernel.prepare(self.centers, self.counts, self.rules, self.floor)
-        if self.chunk == 1 and not kernel.absorbs_fast(self.centers):
-            warnings.warn(SLOW, UserWarning, stacklevel=4)
 
     def _there(self, value: Any) -> Tensor:
         return torch.tensor(value, device=self.device)
@@ -69,6 +67,8 @@ class Resident:
     @torch.no_grad()
     def update(self, states: Tensor) -> None:
         """One shuffled pass of online k-means over the states (..., d). Bad states are dropped and counted."""
+        if self.chunk == 1 and not kernel.wholly_fused(self.centers):
+            warnings.warn(SLOW, UserWarning, stacklevel=4)
         flat = self._flat(states)
         if not len(flat):
             return

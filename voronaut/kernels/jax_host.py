@@ -29,7 +29,7 @@ class Prepared(NamedTuple):
 
 
 def chunk() -> int:
-    """How many states an update absorbs at once on this machine."""
+    """How many states an update absorbs at once on this machine; one is the sequence, frozen or not."""
     return jax_xla.default_chunk(frozen=False)
 
 

@@ -146,6 +146,7 @@ def _absorb(
     """
     k, m, time = len(clusters.counts), len(states), jnp.arange(len(states))
     alpha = jnp.asarray(step_size, clusters.centers.dtype)
+    states = states.astype(clusters.centers.dtype)
     apart = jax.vmap(distances, in_axes=(None, 0))
     values = apart(clusters.centers, states) + weights(clusters, balance, base)  # (m, k) while nobody moves
 
@@ -172,7 +173,7 @@ def _absorb(
         return _Guess(winner, moved, guess.rounds + 1, settled)
 
     begun = _Guess(jnp.where(valid, values.argmin(axis=1), k), jnp.zeros_like(states), jnp.array(0), jnp.array(False))
-    found = jax.lax.while_loop(lambda guess: ~guess.settled & (guess.rounds <= m), again, begun)
+    found = jax.lax.while_loop(lambda guess: ~guess.settled & (guess.rounds < m), again, begun)
     last = ~jnp.triu(found.chosen[:, None] == found.chosen, 1).any(axis=1)
     centers = clusters.centers.at[jnp.where(last, found.chosen, k)].set(found.moved, mode="drop")
     return Clusters(centers, clusters.counts.at[found.chosen].add(1, mode="drop"))

@@ -23,19 +23,20 @@ from voronaut.kernels.torch_tiles import Tiles, reward_tiles
 __all__ = [
     "Prepared",
     "Tiles",
-    "absorbs_fast",
     "floor_of",
     "limit_of",
     "prepare",
     "prepare_again",
     "rewards",
     "update",
+    "wholly_fused",
 ]
 
 LONG_PROGRAMS = 1056  # that share what was put off, however much it is: the host does not know
 HARD_PROGRAMS = 528
 HELD = 32  # dimensions of a state that the lists keep in registers
 HARD_DIMS = 4  # that are loaded at once where differences are taken
+LONGEST_ROW = 2**23  # numbers from one state to the next: within a tile 32 bits count them
 
 
 class Depth(NamedTuple):
@@ -79,8 +80,8 @@ def fused(states: Tensor) -> bool:
     return states.is_cuda and has_triton()
 
 
-def absorbs_fast(centers: Tensor) -> bool:
-    """Whether an update is one program; else it goes state by state, or in frozen chunks."""
+def wholly_fused(centers: Tensor) -> bool:
+    """Whether Triton makes clusters ready and updates them, too; else plain torch does, state by state."""
     return fused(centers) and centers.dtype == torch.float32
 
 
@@ -90,7 +91,7 @@ def prepare(
     """Clusters (k, d) made ready for any number of states; to be made anew after they changed."""
     tiles, (k, d) = tiles or reward_tiles(centers.shape[1], centers.dtype), centers.shape
     width, deep = -(-k // tiles.clusters) * tiles.clusters, depth(d).whole
-    if absorbs_fast(centers):
+    if wholly_fused(centers):
         room = fast.allocate(centers, width=width, deep=deep, length=tiles.length, log=rules.objective == LOG)
         return fast.fill(room, centers, counts, rules, floor, product=depth(d).product)
     size = {"width": width, "deep": deep, "product": depth(d).product, "length": tiles.length}
@@ -99,7 +100,7 @@ def prepare(
 
 def prepare_again(old: Prepared, centers: Tensor, counts: Tensor, rules: Rules, floor: Tensor) -> None:
     """The same in the buffers of an earlier one. OUT: old."""
-    if absorbs_fast(centers):
+    if wholly_fused(centers):
         fast.fill(old, centers, counts, rules, floor, product=depth(centers.shape[1]).product)
     else:
         take_over(old, prepare(centers, counts, rules, floor))
@@ -163,7 +164,8 @@ def fused_rewards(prepared: Prepared, states: Tensor, shift: Tensor, tiles: Tile
 
 def lay_desk(p: Prepared, states: Tensor, shift: Tensor) -> Desk:
     """Room for what the programs tell each other: 16 bytes per state, 20 in float64."""
-    states = states if states.stride(1) == 1 else states.contiguous()
+    if states.stride(1) != 1 or states.stride(0) > LONGEST_ROW:
+        states = states.contiguous()
     winners, hard, again = torch.empty(3, len(states), dtype=torch.int32, device=states.device).unbind()
     paid, many = torch.empty_like(winners, dtype=p.gap.dtype), winners.new_zeros(2)
     # Tensor cores have no float64: what is hard then goes straight to the list of what is done from differences.
@@ -177,7 +179,7 @@ def first_number(desk: Desk) -> Tensor:
 
 
 def find_winners(p: Prepared, desk: Desk, t: Tiles) -> None:
-    """Each state's cluster. OUT: winners, hard, again, many."""
+    """Each state's cluster. OUT: winners, hard, again, many; paid where the state is bad."""
     from voronaut.kernels import torch_triton as programs
 
     (n, d), (width, whole), lists = desk.states.shape, p.rows.shape, p.lists
@@ -187,8 +189,13 @@ def find_winners(p: Prepared, desk: Desk, t: Tiles) -> None:
         p.low, p.edges, p.columns, p.norms, p.weight, lists.keys, p.scalars, rounding(deep.sums), n,
         stride=desk.states.stride(0), d=d, WIDTH=width, D=whole, DC=deep.first, DT=deep.tail, DP=deep.product,
         E=deep.edge, BN=t.states, BK=t.clusters, CODE=code(width // t.clusters), T=lists.keys.shape[1] - 1,
-        FULL=n >= t.states, PRECISION=t.precision, num_warps=t.warps, num_stages=t.stages, maxnreg=t.registers,
+        FULL=n >= t.states, PRECISION=t.precision, num_warps=t.warps, num_stages=t.stages, **register_limit(t),
     )  # fmt: skip
+
+
+def register_limit(t: Tiles) -> dict[str, int]:
+    """What only NVIDIA's compiler understands."""
+    return {} if t.registers is None or torch.version.hip else {"maxnreg": t.registers}
 
 
 def code(blocks: int) -> int:
@@ -250,7 +257,7 @@ def update(
     before it and then absorbed in order; a chunk of 1 is the sequence.
     `good` is a 0-d tensor: the host need not know it. Returns new centers and counts.
     """
-    if absorbs_fast(centers) and len(states):
+    if wholly_fused(centers) and len(states):
         return absorb.update(centers, counts, states, good, rules)
     # Deviation: here an assignment does not see the moves and counts of up to chunk − 1 states before it.
     return plain.update(centers, counts, states, good, rules, chunk)

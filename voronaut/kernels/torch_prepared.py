@@ -1,9 +1,9 @@
 """Frozen clusters made ready for any number of states: gaps, and short lists of what a moving center can change.
 
-Say cluster i wins and moves by m. Its own gap is decided among the neighbours that were within about m of the best. The
-gap of another cluster j shrinks only if ‖μ_i − μ_j‖ − m is below it. And clusters whose nearest was i always change.
-So one list per cluster, sorted by how far it must move before they matter, serves every state; the value after the
-list's end says when it was too short. All in float64, O(k² d), without waiting for the device.
+Say cluster i wins and moves by m. Its own gap is decided among the neighbours that were less than 2m farther than the
+best. The gap of another cluster j shrinks only if ‖μ_i − μ_j‖ − m is below it. And clusters whose nearest was i may
+always change. So one list per cluster, sorted by how far beyond mattering they are, serves every state; the value after
+the list's end says when it was too short. All in float64, O(k² d), without waiting for the device.
 """
 
 import math
@@ -25,7 +25,9 @@ class Lists(NamedTuple):
     """What the move of each cluster can change, in order; the last column is the first that is not listed."""
 
     others: Tensor  # (k, T + 1) int32: 2j, and 1 more where j's nearest is i
-    keys: Tensor  # (k, T + 1) how far i must move before they matter; negative where they always do
+    keys: (
+        Tensor  # (k, T + 1) how much farther than i's nearest, or than where their gaps shrink; negative: always matter
+    )
 
 
 class Prepared(NamedTuple):

@@ -17,7 +17,7 @@ class Tiles(NamedTuple):
     precision: str  # "split" into halves for tensor cores, or "direct"
     stages: int = 2  # loads in flight
     short_states: int = 4  # of the short lists: a tile visits as many clusters as its neediest state
-    short_groups: int = 8  # tiles of a program
+    short_groups: int = 8  # tiles of a program, a power of two
     short_warps: int = 1
     short_dims: int = 32  # at once, four to a thread
     length: int = LENGTH  # of the lists, one less than a power of two

@@ -16,7 +16,7 @@ import triton.language as tl
 
 @triton.jit
 def state_column(X, off, ok, SHIFT, MIDDLE, p, CT):
-    """One dimension of the states: (s − reference point) − middle; in another order an offset would round it."""
+    """One dimension of states: (s − reference point) − middle, if any; in another order an offset would round it."""
     s = tl.load(X + off + p, mask=ok, other=0.0).to(CT.dtype.element_ty) - tl.load(SHIFT + p)
     if MIDDLE is not None:
         s -= tl.load(MIDDLE + p)
@@ -43,7 +43,7 @@ def some_rows(X, n, stride: tl.constexpr, BN: tl.constexpr, FULL: tl.constexpr):
 
 @triton.jit
 def states_tile(X, off, ok, SHIFT, MIDDLE, start, d, DC: tl.constexpr, CT):
-    """`DC` dimensions of the states, less the reference point and the middle; zeros where there is nothing."""
+    """`DC` dimensions of the states, less the reference point and the middle, if any; zeros where there is nothing."""
     p = start + tl.arange(0, DC)
     inside = ok[:, None] & (p < d)[None, :]
     s = tl.load(X + off[:, None] + p[None, :], mask=inside, other=0.0).to(CT.dtype.element_ty)

@@ -123,10 +123,10 @@ def lists_kernel(
     near = tl.maximum(distance + weight - (tl.load(GAP + i).to(tl.float64) + own), 0.0)
     entry = tl.maximum(distance - (gap + weight) + ((own + balance_high) + balance_low), 0.0)
     entry = tl.where(gap > clamp, entry, float("inf"))
+    # −1 and −2: torch_prepared's FOLLOWS and NEAREST.
     entry = tl.where(follows, tl.where(tl.maximum(gap, second) > clamp, -1.0, float("inf")), entry)
     key = tl.minimum(tl.where(hidden, float("inf"), near), entry)
     key = tl.where(c == tl.load(NEAREST + i), -2.0, key).to(tl.float32)
-    key = tl.where(inside, key, float("inf"))
     for t in range(T + 1):
         least = tl.min(key, 0)
         place = tl.min(tl.where(key == least, c, W - 1), 0)
