@@ -17,6 +17,11 @@ def describe() -> dict[str, str]:
     return {"date": datetime.date.today().isoformat(), **hardware, "python": platform.python_version(), **versions}
 
 
+def brief() -> str:
+    """The hardware in a few words."""
+    return ", ".join(filter(None, (f"{os.cpu_count()} × {_cpu_name()}", *_accelerator().values())))
+
+
 def _cpu_name() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import voronaut as vn
 from tests.training.toys import small
-from voronaut import npz
+from voronaut import machine, npz
 from voronaut.cli import main
 from voronaut.training import checkpoint, command, logs, loop
 from voronaut.training.config import Config
@@ -58,7 +59,7 @@ def test_what_is_written(finished: Path) -> None:
     config = json.loads((finished / "config.json").read_text())
     assert config["task"] == "cheetah-run" and config["backend"] == "dm_control"
     assert sorted(p.name for p in finished.iterdir()) == [
-        "config.json", "finished.json", "kme-0", "kme-1", "none-0", "none-1",
+        "config.json", "finished.json", "kme-0", "kme-1", "machine.txt", "none-0", "none-1",
     ]  # fmt: skip
     lines = logs.read(finished / "kme-1" / "progress.jsonl")
     assert [row["env_steps"] for row in lines] == [64, 128, 192, 256]
@@ -89,6 +90,15 @@ def test_stopping_and_resuming_changes_nothing(finished: Path, tmp_path: Path) -
     assert loop.train(small(), out, resume=True)
     assert same(finished, out, small())
     assert not (out / "checkpoints").exists()
+
+
+def test_going_on_elsewhere_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("2 × A", "2 × A", "16 × B", "16 × B"):
+        monkeypatch.setattr(machine, "brief", lambda place=place: place)
+        with suppress(loop.Stopped):
+            loop.train(small(), tmp_path / "cut", resume=True, deadline=time.monotonic() - 1)
+    notes = (tmp_path / "cut" / "notes.txt").read_text().splitlines()
+    assert notes == ["went on after rollout 2 on another machine: 16 × B; before on 2 × A"]
 
 
 def test_the_fast_simulator_repeats_itself_and_says_when_episodes_were_restarted(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
+from voronaut import machine, npz
 from voronaut.entropy.batch import batch_entropy
 from voronaut.tasks.base import VectorTask
 from voronaut.tasks.factory import make
@@ -185,6 +185,7 @@ def _train(trainer: Trainer, out: Path, save_every: int, deadline: float | None,
     restarted = trainer.done > 0 and not trainer.task.resumes_exactly
     if restarted:
         note(out, f"resumed after rollout {trainer.done}: the episodes under way were started anew")
+    settle(out, trainer.done)
     try:
         with interrupts() as interrupted:
             while trainer.done < config.rollouts:
@@ -260,6 +261,15 @@ def note(out: Path, text: str) -> None:
     """Add a line to the experiment's notes."""
     with (out / "notes.txt").open("a") as file:
         file.write(text + "\n")
+
+
+def settle(out: Path, done: int) -> None:
+    """Remember the machine, and note it if the rollouts before were done on another."""
+    path, here = out / "machine.txt", machine.brief()
+    before = path.read_text().strip() if path.exists() else here
+    if done > 0 and before != here:
+        note(out, f"went on after rollout {done} on another machine: {here}; before on {before}")
+    path.write_text(here + "\n")
 
 
 @contextmanager
