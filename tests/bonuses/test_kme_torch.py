@@ -140,6 +140,25 @@ def test_what_was_learned_travels(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("resident")
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_states_are_paid_piece_by_piece(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, what they need besides is needed for one piece."""
+    from voronaut.bonuses import kme_resident
+
+    (kme := make()).update(there(stream()))
+    states, most = there(stream(offset=1.0)).to(kind), []
+    whole = kme.rewards(states.reshape(2, 300, 4))
+    monkeypatch.setattr(kme_resident, "ROWS", 64)
+    monkeypatch.setattr(kme_resident, "NUMBERS", 4 * 63)
+    pay = kme_resident.kernel.rewards
+    monkeypatch.setattr(
+        kme_resident.kernel, "rewards", lambda view, part, at: most.append(len(part)) or pay(view, part, at)
+    )
+    np.testing.assert_allclose(kme.rewards(states.reshape(2, 300, 4)).cpu(), whole.cpu(), rtol=1e-5, atol=1e-7)
+    assert max(most) == 64 and sum(most) == 600
+
+
+@pytest.mark.usefixtures("resident")
 def test_updates_in_sequence_are_the_default_and_say_that_they_are_slow() -> None:
     """Where no program absorbs states: in float64 on a GPU, or without Triton."""
     states, given = there(stream()).double(), {"dtype": "float64", "clusters": 20, "seed": 3}

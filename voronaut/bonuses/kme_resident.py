@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FACTORS = (0x9E3779B97F4A7C15 - 2**64, 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
 LAST = 2**31 - 1  # where bad states are sorted to
+ROWS = 2**24  # states that are paid at once: what they need besides is free again before the next
+NUMBERS = 2**24  # that are converted at once
 SLOW = (
     "on this device updates go state by state, which is slow: they are fast in float32 with Triton "
     "(pip install 'voronaut[gpu]'). chunk=128 is faster too, but its rewards are not the sequence's: see docs/gpu.md."
@@ -56,10 +58,10 @@ class Resident:
     @torch.no_grad()
     def rewards(self, states: Tensor) -> Tensor:
         """(..., d) -> (...,): what each state would earn. Bad states earn 0."""
-        flat, shift = self._flat(states), self.origin
-        if flat.dtype == torch.float64 and self.dtype == torch.float32:  # an offset is taken off before rounding
-            flat, shift = (flat - shift).float(), torch.zeros_like(shift)
-        paid = kernel.rewards(self.view, flat, shift.to(flat.dtype))
+        rows = states.reshape(-1, self.dim)
+        size = ROWS if rows.dtype == self.dtype else 1 + NUMBERS // self.dim
+        parts = [self._pay(rows[start : start + size]) for start in range(0, max(1, len(rows)), size)]
+        paid = parts[0] if len(parts) == 1 else torch.cat(parts)
         if self.init == "data" and not self._met:
             paid = torch.where(self.seen > 0, paid, 0)
         return paid.reshape(states.shape[:-1])
@@ -94,6 +96,12 @@ class Resident:
         return {**arrays, "sample": self.sample.cpu().numpy()[: min(int(arrays["seen"]), self._size)]}
 
     # Inside
+
+    def _pay(self, states: Tensor) -> Tensor:
+        flat, shift = self._flat(states), self.origin
+        if flat.dtype == torch.float64 and self.dtype == torch.float32:  # an offset is taken off before rounding
+            flat, shift = (flat - shift).float(), torch.zeros_like(shift)
+        return kernel.rewards(self.view, flat, shift.to(flat.dtype))
 
     def _flat(self, states: Tensor) -> Tensor:
         flat = states.reshape(-1, self.dim)
