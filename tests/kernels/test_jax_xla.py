@@ -94,8 +94,15 @@ def test_bad_input_is_named():
     clusters, states = world(4, 2, 3)
     with pytest.raises(ValueError, match="sqrt, log; got 'cube'"):
         paid(narrow(clusters), states, objective="cube")
-    with pytest.raises(ValueError, match="at least 1; got 0"):
-        moved(narrow(clusters), states, chunk=0)
+    for chunk in (0, 2.5, True):
+        with pytest.raises(ValueError, match=f"at least 1; got {chunk}"):
+            moved(narrow(clusters), states, chunk=chunk)
+
+
+def test_a_chunk_needs_no_more_memory_than_there_are_states():
+    clusters, states = world(4, 2, 3)
+    after = moved(narrow(clusters), states.astype(np.float32), chunk=10**9)
+    np.testing.assert_array_equal(after.counts, sequence(clusters, states).counts)
 
 
 # ---- equal to the reference ------------------------------------------------------------------------------------------

@@ -110,8 +110,9 @@ def update(
     assigned to the clusters as they were before it. States that are not `good` (n,) are passed over; they must be
     finite all the same.
     """
-    if chunk < 1:
-        raise ValueError(f"chunk must be at least 1; got {chunk}. 1 is fast on a CPU, 64 on an accelerator.")
+    if not isinstance(chunk, int) or isinstance(chunk, bool) or chunk < 1:
+        raise ValueError(f"chunk must be a whole number, at least 1; got {chunk}. 1 is fast on a CPU, 64 elsewhere.")
+    chunk = min(chunk, max(1, len(states)))
     padding = -len(states) % chunk
     blocks = jnp.pad(states, ((0, padding), (0, 0))).reshape(-1, chunk, states.shape[1])
     taken = jnp.ones(len(states), bool) if good is None else good
