@@ -213,15 +213,20 @@ def bonus_seconds(results: Sequence[Result]) -> float:
 def cost(path: Path, plan: Plan, data: Data) -> None:
     """Seconds that each bonus took per rollout, and the ratio to KME."""
     cells = [cell for cell in plan.cells if data[cell.name].get("kme")] or list(plan.cells[:1])
-    with figure(path, columns=len(cells), size=(2.6 + 2.9 * len(cells), 3.6)) as grid:
-        for axes, cell in zip(np.ravel(grid), cells, strict=True):
+    columns = min(4, len(cells))
+    rows = -(-len(cells) // columns)
+    with figure(path, rows=rows, columns=columns, size=(1.4 + 2.9 * columns, 3.4 * rows)) as grid:
+        for axes in np.ravel(grid)[len(cells) :]:
+            axes.axis("off")
+        for axes, cell in zip(np.ravel(grid), cells, strict=False):
             axes.set_title(drawing.title(cell), fontsize=10)
             runs = {m: rs for m, rs in data[cell.name].items() if rs}
             if "kme" not in runs:
                 drawing.not_run(axes)
                 continue
             _bars(axes, {m: bonus_seconds(runs[m]) for m in METHODS if m in runs and m != "none"})
-        np.ravel(grid)[0].set_ylabel("seconds per rollout, all seeds")
+        for axes in np.reshape(grid, (rows, columns))[:, 0]:
+            axes.set_ylabel("seconds per rollout, all seeds")
 
 
 def _bars(axes: Any, seconds: Mapping[str, float]) -> None:
