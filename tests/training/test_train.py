@@ -17,6 +17,7 @@ import voronaut as vn
 from tests.training.toys import small
 from voronaut import machine, npz
 from voronaut.cli import main
+from voronaut.tasks.envpool_backend import EnvpoolTask
 from voronaut.training import checkpoint, command, logs, loop
 from voronaut.training.config import Config
 
@@ -101,7 +102,9 @@ def test_going_on_elsewhere_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert notes == ["went on after rollout 2 on another machine: 16 × B; before on 2 × A"]
 
 
-def test_the_fast_simulator_repeats_itself_and_says_when_episodes_were_restarted(tmp_path: Path) -> None:
+def test_the_fast_simulator_repeats_itself_and_resumes_or_says_that_it_did_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("envpool", reason="envpool is not installed (pip install 'voronaut[fast]')")
     config = small(backend="envpool", seeds=1, rollout=128, steps=256)
     for name in ("one", "two"):
@@ -110,8 +113,13 @@ def test_the_fast_simulator_repeats_itself_and_says_when_episodes_were_restarted
     with pytest.raises(loop.Stopped):
         loop.train(config, tmp_path / "cut", deadline=time.monotonic() - 1)
     loop.train(config, tmp_path / "cut", resume=True)
-    assert [row.get("episodes_restarted") for row in rows(tmp_path / "cut", "kme-0")] == [None, True]
-    assert "started anew" in (tmp_path / "cut" / "notes.txt").read_text()
+    assert same(tmp_path / "one", tmp_path / "cut", config) and not (tmp_path / "cut" / "notes.txt").exists()
+    monkeypatch.setattr(EnvpoolTask, "state_dict", lambda self: {"generation": np.array(0)})  # as of older versions
+    with pytest.raises(loop.Stopped):
+        loop.train(config, tmp_path / "old", deadline=time.monotonic() - 1)
+    loop.train(config, tmp_path / "old", resume=True)
+    assert [row.get("episodes_restarted") for row in rows(tmp_path / "old", "kme-0")] == [None, True]
+    assert "started anew" in (tmp_path / "old" / "notes.txt").read_text()
 
 
 def test_every_bonus_trains_and_resumes_beside_the_others(tmp_path: Path) -> None:

@@ -83,6 +83,15 @@ def sparse(dense: Array, threshold: float) -> Array:
     return np.where(dense >= np.float32(threshold), dense, np.float32(0))
 
 
+def check_fits(state: Mapping[str, NDArray[Any]], own: State) -> None:
+    """ValueError unless the state has the arrays of `own`, in their shapes."""
+    wrong = [key for key, value in own.items() if key not in state or state[key].shape != value.shape]
+    if wrong:
+        came = {key: state[key].shape if key in state else None for key in wrong}
+        wanted = {key: own[key].shape for key in wrong}
+        raise ValueError(f"the saved environments do not fit: got {came}, need {wanted}. Same task, seeds and envs?")
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import what comes with an extra, or say which one."""
     package = module.partition(".")[0]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.tasks.base import Array, State, Step, bounded, env_seeds, require, sparse
+from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, require, sparse
 from voronaut.tasks.render import choose_renderer, frame, impossible
 from voronaut.tasks.table import EPISODE_STEPS, Task
 
@@ -93,7 +93,7 @@ class DmControlTask:
         """Go on exactly from `state_dict` -> the observations to act on."""
         if self._obs is None:
             self.reset()
-        _check_fits(state, self.state_dict())
+        check_fits(state, self.state_dict())
         for index, env in enumerate(self._envs):
             env.task.random.set_state(_random_state(state, index))
             _set_physics_state(env.physics, state["physics"][index])
@@ -192,11 +192,3 @@ def _random_state(state: Mapping[str, NDArray[Any]], index: int) -> dict[str, An
         "has_gauss": int(state["random_has_gauss"][index]),
         "gauss": float(state["random_gauss"][index]),
     }
-
-
-def _check_fits(state: Mapping[str, NDArray[Any]], own: State) -> None:
-    wrong = [key for key, value in own.items() if key not in state or state[key].shape != value.shape]
-    if wrong:
-        came = {key: state[key].shape if key in state else None for key in wrong}
-        wanted = {key: own[key].shape for key in wrong}
-        raise ValueError(f"the saved environments do not fit: got {came}, need {wanted}. Same task, seeds and envs?")

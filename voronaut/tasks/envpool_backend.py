@@ -1,4 +1,4 @@
-"""The tasks on envpool: the same physics in C++ threads. Episodes in flight cannot be saved."""
+"""The tasks on envpool: the same physics in C++ threads, which show no state. What is saved is how they got there."""
 
 import importlib
 import os
@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.tasks.base import Array, State, Step, bounded, env_seeds, require, sparse
+from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, require, sparse
 from voronaut.tasks.table import EPISODE_STEPS, Task
+from voronaut.tasks.tape import Tape
 
 
 class EnvpoolTask:
     """One pool for all runs. Speaks to the pool's C++ side directly: its Python side builds trees at every step."""
 
-    resumes_exactly = False
+    resumes_exactly = True  # unless what was loaded could not be played again to the same bits
 
     def __init__(
         self,
@@ -33,7 +34,6 @@ class EnvpoolTask:
         self._threshold = task.threshold(threshold)
         self._episode_steps, self._threads = episode_steps, threads
         self._generation = 0
-        self._started = False
         self.num_envs = len(seeds) * envs_per_seed
         self._ids = np.arange(self.num_envs, dtype=np.int32)
         self._pool = self._make_pool()
@@ -48,19 +48,22 @@ class EnvpoolTask:
         self.obs_dim = int(ends[-1])
         parts = zip(task.keys, ends - sizes, ends, strict=True)
         self._parts = [(names.index(f"obs:{key}"), int(start), int(end)) for key, start, end in parts]
+        self._tape = Tape(self.num_envs, self.action_dim)
+        self._obs: Array | None = None  # the last that was given
 
     def reset(self) -> Array:
         """Start a new episode everywhere -> obs (n, d)."""
-        self._started = True
         obs = np.empty((self.num_envs, self.obs_dim), np.float32)
         self._restart(self._ids, obs)
+        self._obs = obs
         return obs
 
     def step(self, actions: Any) -> Step:
         """Clip the actions (n, a) to the bounds and take them; episodes that end start anew."""
-        if not self._started:
+        if self._obs is None:
             raise RuntimeError("the task has not started: call reset() before step().")
         actions = bounded(actions, self.action_low, self.action_high, self.num_envs)
+        self._tape.step(actions)
         self._pool._send([self._ids, self._ids, actions])
         state = self._pool._recv()
         next_states = obs = self._flat(state)
@@ -68,16 +71,31 @@ class EnvpoolTask:
         if done.any():  # reset now: the pool's own autoreset would swallow an action and repeat a reward
             obs = next_states.copy()
             self._restart(self._ids[done], obs)
+        self._obs = obs
         return Step(obs, next_states, sparse(dense, self._threshold), dense, done & ~truncated, truncated)
 
     def state_dict(self) -> State:
-        """How often the run was resumed; the pool does not show its physics."""
-        return {"generation": np.array(self._generation, np.int64)}
+        """Resets and actions since, what came of them, and how often new episodes had to be started."""
+        before = {"generation": np.array(self._generation, np.int64)}
+        return before if self._obs is None else before | self._tape.state_dict() | {"obs": self._obs.copy()}
 
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> Array:
-        """Start new episodes, other ones than before -> the observations to act on."""
-        self._generation = int(state["generation"]) + 1
-        self._pool = self._make_pool()
+        """Play the episodes under way again -> the observations to act on.
+
+        If that does not give what it gave before (another envpool, another processor), or the state is of a version
+        that kept no actions, start new episodes, other ones than before.
+        """
+        each, obs = np.zeros(self.num_envs), np.zeros((self.num_envs, self.obs_dim))
+        played = {"resets": each, "lengths": each, "obs": obs} if "resets" in state else {}
+        check_fits(state, {"generation": np.zeros(()), **played})
+        if played:
+            self._start(int(state["generation"]))
+            self._obs = self._replay(state)
+            self.resumes_exactly = np.array_equal(self._obs, state["obs"])
+            if self.resumes_exactly:
+                return self._obs
+        self.resumes_exactly = False
+        self._start(int(state["generation"]) + 1)
         return self.reset()
 
     def render(self, index: int = 0) -> NDArray[np.uint8]:
@@ -88,6 +106,11 @@ class EnvpoolTask:
         """Free the environments and their threads."""
         self._pool = None
 
+    def _start(self, generation: int) -> None:
+        self._generation, self._tape = generation, Tape(self.num_envs, self.action_dim)
+        self._pool = None  # its threads end before others begin
+        self._pool = self._make_pool()
+
     def _make_pool(self) -> Any:
         return _registration().make_gymnasium(
             _pool_id(self._task),
@@ -97,7 +120,22 @@ class EnvpoolTask:
             max_episode_steps=self._episode_steps,
         )
 
+    def _replay(self, state: Mapping[str, NDArray[Any]]) -> Array:
+        obs = np.empty((self.num_envs, self.obs_dim), np.float32)
+
+        def act(ids: NDArray[np.int32], actions: NDArray[np.float64]) -> None:
+            self._pool._send([ids, ids, actions])
+            given = self._pool._recv()
+            obs[given[self._env_id]] = self._flat(given)
+
+        again = Tape(self.num_envs, self.action_dim)
+        again.load_state_dict(state)
+        again.replay(lambda ids: self._restart(ids, obs), act)
+        self._tape = again
+        return obs
+
     def _restart(self, ids: NDArray[np.int32], obs: Array) -> None:
+        self._tape.reset(ids)
         self._pool._reset(ids)
         state = self._pool._recv()
         obs[state[self._env_id]] = self._flat(state)
