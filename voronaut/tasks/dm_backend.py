@@ -49,7 +49,7 @@ class DmControlTask:
         """Start a new episode everywhere -> obs (n, d)."""
         obs = np.empty((self.num_envs, self.obs_dim), np.float32)
         self._restart(np.arange(self.num_envs), obs)
-        self._obs = obs
+        self._obs = obs.copy()
         return obs
 
     def reseed(self, seeds: Sequence[int], envs_per_seed: int) -> None:
@@ -99,7 +99,7 @@ class DmControlTask:
             _set_physics_state(env.physics, state["physics"][index])
         self._steps = np.array(state["steps"], np.int64)
         self._obs = np.array(state["obs"], np.float32)
-        return self._obs
+        return self._obs.copy()
 
     def render(self, index: int = 0) -> NDArray[np.uint8]:
         """A picture (height, width, 3) of one environment."""

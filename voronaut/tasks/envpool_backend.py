@@ -55,7 +55,7 @@ class EnvpoolTask:
         """Start a new episode everywhere -> obs (n, d)."""
         obs = np.empty((self.num_envs, self.obs_dim), np.float32)
         self._restart(self._ids, obs)
-        self._obs = obs
+        self._obs = obs.copy()
         return obs
 
     def step(self, actions: Any) -> Step:
@@ -93,7 +93,7 @@ class EnvpoolTask:
             self._obs = self._replay(state)
             self.resumes_exactly = np.array_equal(self._obs, state["obs"])
             if self.resumes_exactly:
-                return self._obs
+                return self._obs.copy()
         self.resumes_exactly = False
         self._start(int(state["generation"]) + 1)
         return self.reset()
