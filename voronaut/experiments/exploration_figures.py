@@ -217,7 +217,7 @@ def cost(path: Path, plan: Plan, data: Data) -> None:
     rows = -(-len(cells) // columns)
     with figure(path, rows=rows, columns=columns, size=(1.4 + 2.9 * columns, 3.4 * rows)) as grid:
         for axes in np.ravel(grid)[len(cells) :]:
-            axes.axis("off")
+            axes.set_axis_off()
         for axes, cell in zip(np.ravel(grid), cells, strict=False):
             axes.set_title(drawing.title(cell), fontsize=10)
             runs = {m: rs for m, rs in data[cell.name].items() if rs}

@@ -86,7 +86,7 @@ class EnvpoolTask:
         that kept no actions, start new episodes, other ones than before.
         """
         each, obs = np.zeros(self.num_envs), np.zeros((self.num_envs, self.obs_dim))
-        played = {"resets": each, "lengths": each, "obs": obs} if "resets" in state else {}
+        played = {"resets": each, "begun": each, "obs": obs} if "resets" in state else {}
         check_fits(state, {"generation": np.zeros(()), **played})
         if played:
             self._start(int(state["generation"]))

@@ -266,7 +266,7 @@ def note(out: Path, text: str) -> None:
 def settle(out: Path, done: int) -> None:
     """Remember the machine, and note it if the rollouts before were done on another."""
     path, here = out / "machine.txt", machine.brief()
-    before = path.read_text().strip() if path.exists() else here
+    before = (path.read_text().strip() if path.exists() else "") or here
     if done > 0 and before != here:
         note(out, f"went on after rollout {done} on another machine: {here}; before on {before}")
     path.write_text(here + "\n")
