@@ -111,7 +111,7 @@ class KME(Saved):
 
     def step(self, next_states: Any) -> Floats:
         """Algorithm 1 in the given order: reward and absorb state by state, (n, d) -> (n,)."""
-        from voronaut.kernels import cpu_online
+        from voronaut.kernels import cpu
 
         batch = self._ready(next_states)
         if not len(batch.states):
@@ -121,8 +121,8 @@ class KME(Saved):
             self._centers, self._counts, self._margin = after
             self._absorbed(batch.states)
             return batch.restore(paid)
-        kept = self._kept or cpu_online.keep(self._view())
-        done = cpu_online.step(self._centers, self._counts, cpu_online.Gaps(*kept), batch.states, self._rules)
+        kept = self._kept or cpu.keep(self._view())
+        done = cpu.step(self._centers, self._counts, cpu.Gaps(*kept), batch.states, self._rules)
         self._centers, self._counts = done.centers, done.counts
         self._grown += done.grown
         self._recomputed += done.recomputed
@@ -247,7 +247,7 @@ class KME(Saved):
         try:
             from voronaut.kernels import cpu as kernel
         except ImportError:  # no numba: a GPU machine, say
-            from voronaut.kernels import jax_host as kernel  # type: ignore[no-redef]
+            from voronaut.kernels import xla as kernel  # type: ignore[no-redef]
         return kernel
 
     def _view(self) -> Any:

@@ -9,7 +9,7 @@ from voronaut.bonuses.settings import AUTO, Settings
 from voronaut.kernels.rules import OBJECTIVES, Rules
 
 if TYPE_CHECKING:
-    from voronaut.kernels.cpu_auto import Pace
+    from voronaut.kernels.cpu.scale_free import Pace
 
 Floats = NDArray[np.floating[Any]]
 Counts = NDArray[np.int64]
@@ -67,7 +67,7 @@ def rewards(kernel: Any, view: Any, states: Floats, now: Rules, settings: Settin
 
 def pace(settings: Settings) -> "Pace":
     """κ = balance + η m and α = max(floor, share/n) as the kernels take them; numbers that were given stay fixed."""
-    from voronaut.kernels.cpu_auto import Pace
+    from voronaut.kernels.cpu.scale_free import Pace
 
     now = rules(settings, 0.0, 1.0)
     return Pace(eta(settings), now.step_size, now.balance, 1.0 if settings.step_size == AUTO else 0.0)
@@ -76,9 +76,9 @@ def pace(settings: Settings) -> "Pace":
 def update(kernel: Any, before: Moved, states: Floats, order: Counts, settings: Settings) -> Moved:
     """One pass over the states in the given order, by the rule that was chosen."""
     if follows(settings):
-        from voronaut.kernels import cpu_auto
+        from voronaut.kernels.cpu import scale_free
 
-        return Moved(*cpu_auto.update(*before, states, order, **pace(settings)._asdict()))
+        return Moved(*scale_free.update(*before, states, order, **pace(settings)._asdict()))
     now = rules(settings, 0.0, 1.0)
     centers, counts = kernel.update(before.centers, before.counts, states, order, now)
     return Moved(centers, counts, before.margin)
@@ -86,10 +86,10 @@ def update(kernel: Any, before: Moved, states: Floats, order: Counts, settings: 
 
 def walk(before: Moved, states: Floats, settings: Settings, floor: float) -> tuple[Floats, Moved]:
     """Algorithm 1 over the states in the given order where κ or α follows the data."""
-    from voronaut.kernels import cpu_auto_online
+    from voronaut.kernels.cpu import scale_free_online as scale_free
 
     now = rules(settings, before.margin, floor)
-    done = cpu_auto_online.step(*before, states, pace(settings), now)
+    done = scale_free.step(*before, states, pace(settings), now)
     return done.rewards, Moved(done.centers, done.counts, done.margin)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from voronaut.entropy.cellmeter import BoundMeter, CellMeter
 from voronaut.entropy.columns import Columns, drop_bad, study
-from voronaut.entropy.meter import MixtureMeter
+from voronaut.entropy.mixture.meter import MixtureMeter
 
 Floats = NDArray[np.float64]
 Method = Literal["mixture", "moments", "bound"]

@@ -19,7 +19,7 @@ from voronaut import machine
 from voronaut.entropy.cells import cell_entropy
 from voronaut.experiments import chunks_loops as loops
 from voronaut.kernels import cpu
-from voronaut.kernels.loops import Floats, Ints, padded, scratch
+from voronaut.kernels.cpu.distances import Floats, Ints, padded, scratch
 from voronaut.kernels.rules import Rules
 
 FOLDER, FIGURES = Path("results/chunks"), Path("docs/figures/chunks")

@@ -7,7 +7,7 @@ would really meet given those winners, until none changes. Centers take one move
 import numpy as np
 
 from voronaut.kernels.compiled import compiled
-from voronaut.kernels.loops import Floats, Ints, Scratch, set_weights, winner
+from voronaut.kernels.cpu.distances import Floats, Ints, Scratch, set_weights, winner
 
 
 @compiled

@@ -35,9 +35,8 @@ TARGETS = {2: 0.02, 8: 0.05, 17: 0.10, 64: 0.30}  # median absolute error over l
 def fingerprint() -> str:
     """Eight digits of the estimator's code, without comments, docstrings and layout: which version made a result."""
     home = Path(package.__file__).parent
-    own = [path for path in sorted((home / "entropy").glob("*.py")) if path.stem not in BESIDE]
-    files = [*own, *(home / "kernels" / name for name in ("cpu_auto.py", "mixture.py", "monotone.py"))]
-    return digits(files)
+    own = [path for path in sorted((home / "entropy").rglob("*.py")) if path.stem not in BESIDE]
+    return digits([*own, home / "kernels" / "cpu" / "scale_free.py"])
 
 
 def stale(found: Mapping[str, Values]) -> list[str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from voronaut.bonuses.kme import KME
 from voronaut.entropy.density import Cells, measure, spread
 from voronaut.experiments.jobs import Job, Values
-from voronaut.kernels import cpu_auto
+from voronaut.kernels.cpu import scale_free
 
 Floats = NDArray[np.float64]
 CLUSTERS = (10, 30, 100, 300, 1000)
@@ -95,7 +95,7 @@ def slower(
         counts = 1 + np.round((counts - counts.min()) * (eta / smaller)).astype(np.int64)
         states, eta = law.sample(points, centers.shape[1], rng), smaller
         order = np.arange(len(states))
-        moved, counts, margin = cpu_auto.update(centers, counts, margin, states, order, eta=eta, floor=floor)
+        moved, counts, margin = scale_free.update(centers, counts, margin, states, order, eta=eta, floor=floor)
         centers = moved.astype(np.float64)
     return centers, counts, eta * margin
 
