@@ -86,7 +86,7 @@ def update(kernel: Any, before: Moved, states: Floats, order: Counts, settings: 
 
 def walk(before: Moved, states: Floats, settings: Settings, floor: float) -> tuple[Floats, Moved]:
     """Algorithm 1 over the states in the given order where κ or α follows the data."""
-    from voronaut.kernels.cpu import scale_free_online as scale_free
+    from voronaut.kernels.cpu import scale_free
 
     now = rules(settings, before.margin, floor)
     done = scale_free.step(*before, states, pace(settings), now)

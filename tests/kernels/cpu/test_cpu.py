@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.worlds import World, ambiguous, near_zero, worlds
 from voronaut import clusters as ref
 from voronaut.kernels import cpu
-from voronaut.kernels.cpu import dimensions
+from voronaut.kernels.cpu import assignment, dimensions
 from voronaut.kernels.rules import LOG, SQRT, Rules
 
 FLOOR = 0.01
@@ -144,7 +144,7 @@ def test_fewer_dimensions_change_nothing(dtype: type, surprise: float) -> None:
     states[4::9] = states[4]
     counts, now, order = np.random.default_rng(0).integers(1, 900, 70), Rules(0.2, 1e-3), np.arange(len(states))
     prepared = cpu.prepare(centers, counts, now.balance)
-    assert len(cpu.seen_by(prepared, states).dims) < 23
+    assert len(assignment.seen_by(prepared, states).dims) < 23
     parts = np.array_split(order, 5)  # too short for a trial
     assert cpu.assign(prepared, states).tolist() == [i for part in parts for i in cpu.assign(prepared, states[part])]
     paid = np.concatenate([cpu.rewards(prepared, states[part], now) for part in parts])

@@ -4,7 +4,8 @@ The rule without units is in `scale_free`, with an `update` and a `step` of its 
 environments, files or options.
 """
 
+from voronaut.kernels.cpu.assignment import Prepared, assign, prepare, update
+from voronaut.kernels.cpu.frozen_rewards import rewards
 from voronaut.kernels.cpu.online import Gaps, Stepped, keep, step
-from voronaut.kernels.cpu.rewards import Prepared, assign, prepare, rewards, update
 
 __all__ = ["Gaps", "Prepared", "Stepped", "assign", "keep", "prepare", "rewards", "step", "update"]

@@ -1,9 +1,9 @@
 """argmin_j ‖s − μ_j‖ + κ n_j (Eq. 4), from lower bounds that cost less than distances, for two states at a time.
 
 ‖s − μ‖² = ‖s‖² − 2 s·μ + ‖μ‖² needs one operation per number where the sum of squared differences needs two, but is
-off by up to (d + 8) ε (‖s‖² + ‖μ‖²). Less that much it is a lower bound, over all dimensions or over some (`screen`).
-The cluster of the least bound is measured from differences, and after it those whose bound stays below its exact value,
-mostly none: the result does not depend on bounds.
+off by up to (d + 8) ε (‖s‖² + ‖μ‖²). Less that much it is a lower bound, over all dimensions or over some of them
+(`dimensions`). The cluster of the least bound is measured from differences, and after it those whose bound stays below
+its exact value, mostly none: the result does not depend on bounds.
 
 Hot loops take plain arrays and row numbers: a view or a field of a tuple inside them would count references, which
 costs a third of an assignment (measured). So does a function around the four lines that follow `bounds` everywhere.
@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from voronaut.kernels.compiled import compiled, inlined, reordered
-from voronaut.kernels.cpu.distances import Floats, Ints, aligned, padded, set_weights
+from voronaut.kernels.cpu.distances import Floats, Ints, aligned, lay_out, set_weights
 
 
 class Layout(NamedTuple):
@@ -35,13 +35,6 @@ class Room(NamedTuple):
     value: Floats
     bits: Ints  # the bytes of `value` read as integers
     order: Ints  # 0, 1, 2, ..., up to a power of two
-
-
-def lay_out(rows: Floats) -> Floats:
-    """(k, d) -> (d, width), zeros in the padding."""
-    laid = aligned((rows.shape[1], padded(len(rows))), rows.dtype)
-    laid[:, : len(rows)], laid[:, len(rows) :] = rows.T, 0
-    return laid
 
 
 def layout(centers: Floats, counts: Ints, balance: float) -> Layout:
@@ -68,21 +61,15 @@ def slack(rows: Floats) -> float:
     return float((rows.shape[1] + 8) * epsilon)
 
 
-@inlined
-def norm(rows: Floats, i: int) -> float:
-    """(1 − c) ‖μ_i‖²."""
-    total = rows.dtype.type(0)
-    for p in range(rows.shape[1]):
-        total += rows[i, p] * rows[i, p]
-    return (1 - slack(rows)) * total  # type: ignore[return-value]
-
-
 @reordered
 def norms_of(rows: Floats) -> Floats:
     """(1 − c) ‖x_r‖² of all rows."""
     out = np.empty(rows.shape[0], rows.dtype)
     for r in range(rows.shape[0]):
-        out[r] = norm(rows, r)
+        total = rows.dtype.type(0)
+        for p in range(rows.shape[1]):
+            total += rows[r, p] * rows[r, p]
+        out[r] = (1 - slack(rows)) * total
     return out
 
 
@@ -188,15 +175,6 @@ def bounds(
         key = whole((bits_of(bound) & whole(-places)) | order[j])
         least = key if key < least else least
     return least & (places - 1)  # type: ignore[no-any-return]
-
-
-@compiled
-def least_bits(bits: Ints) -> Any:
-    """The smallest of non-negative floats given as bits, as bits."""
-    least = bits[0]
-    for j in range(bits.shape[0]):
-        least = bits[j] if bits[j] < least else least
-    return least
 
 
 @reordered

@@ -21,7 +21,7 @@ LOOK = 12  # for each cluster, to see which are left
 MEASURE = 40  # for each dimension of one that is left
 
 
-class Screen(NamedTuple):
+class Projection(NamedTuple):
     """Clusters in the chosen dimensions, laid out for products: zeros up to as many as these take."""
 
     dims: Ints  # (m,)
@@ -79,13 +79,13 @@ def deep(dims: int) -> int:
     return max(2 * GROUP, dims)
 
 
-def screen(rows: Floats, centers: Floats, dims: Ints) -> Screen:
+def project(rows: Floats, centers: Floats, dims: Ints) -> Projection:
     """Clusters (k, d), also laid out (d, width), in these dimensions. Copies."""
     width, dtype = centers.shape[1], centers.dtype
     laid, norms = aligned((deep(len(dims)), width), dtype), aligned((width,), dtype)
     laid[: len(dims)], laid[len(dims) :] = centers[dims], 0
     norms[: len(rows)], norms[len(rows) :] = norms_of(columns(rows, dims)), 0
-    return Screen(dims, laid, norms, norms[None])
+    return Projection(dims, laid, norms, norms[None])
 
 
 @compiled

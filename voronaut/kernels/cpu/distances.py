@@ -1,4 +1,4 @@
-"""The vector loops that all CPU kernels share.
+"""‖x − μ_j‖² for all j, and the other loops over clusters that all CPU kernels share.
 
 Every array over clusters is `width` long, a multiple of LANES, so that no loop has a scalar tail and equal centers get
 equal sums wherever they stand. Arguments that a loop writes are marked OUT; all others are only read.
@@ -17,6 +17,7 @@ from voronaut.kernels.rules import SQRT, Rules
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
+Counts = NDArray[np.int64]
 
 LANES = 16
 
@@ -44,6 +45,13 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     memory = np.empty(size + 64, np.uint8)
     first = -memory.ctypes.data % 64
     return memory[first : first + size].view(dtype).reshape(shape)
+
+
+def lay_out(rows: Floats, fill: float = 0.0) -> Floats:
+    """(k, d) -> (d, width), `fill` in the padding."""
+    laid = aligned((rows.shape[1], padded(len(rows))), rows.dtype)
+    laid[:, : len(rows)], laid[:, len(rows) :] = rows.T, fill
+    return laid
 
 
 def scratch(width: int, dtype: np.dtype[Any]) -> Scratch:
@@ -74,12 +82,18 @@ def squared_distances(centers: Floats, point: Floats, out: Floats) -> None:
 
 
 @compiled
-def lowest(bits: Ints, order: Ints) -> int:
-    """Index of the smallest of non-negative floats given as bits, the lowest index on a tie."""
+def least_bits(bits: Ints) -> Any:
+    """The smallest of non-negative floats given as bits, as bits."""
     least = bits[0]
     for j in range(bits.shape[0]):
         least = bits[j] if bits[j] < least else least
-    last = order[order.shape[0] - 1]
+    return least
+
+
+@compiled
+def lowest(bits: Ints, order: Ints) -> int:
+    """Index of the smallest of non-negative floats given as bits, the lowest index on a tie."""
+    least, last = least_bits(bits), order[order.shape[0] - 1]
     first = last
     for j in range(bits.shape[0]):
         place = order[j] if bits[j] == least else last
@@ -135,6 +149,15 @@ def move(state: Floats, i: int, step_size: float, centers: Floats) -> None:
 
 
 @compiled
+def least_two(room: Scratch) -> tuple[int, float, float]:
+    """Where room.value is least, the least and the next: both ≥ 0. OUT: room.value, +inf where it was least."""
+    place = lowest(room.value_bits, room.order)
+    least = room.value[place]
+    room.value[place] = np.inf
+    return place, least, room.value[lowest(room.value_bits, room.order)]
+
+
+@compiled
 def survey_row(
     centers: Floats, weight: Floats, i: int, point: Floats, squared: Floats, room: Scratch
 ) -> tuple[int, float, float]:
@@ -143,8 +166,5 @@ def survey_row(
     squared_distances(centers, point, squared)
     squared[i] = np.inf
     add_weights(squared, weight, room.value)
-    nearest = lowest(room.value_bits, room.order)
-    first = room.value[nearest]
-    room.value[nearest] = np.inf
-    second = room.value[lowest(room.value_bits, room.order)]
+    nearest, first, second = least_two(room)
     return nearest, first - weight[i], second - weight[i]

@@ -9,20 +9,21 @@ from typing import NamedTuple
 import numpy as np
 
 from voronaut.kernels.compiled import compiled
-from voronaut.kernels.cpu.bounds import lay_out
+from voronaut.kernels.cpu.assignment import Prepared
 from voronaut.kernels.cpu.distances import (
     LANES,
+    Counts,
     Floats,
     Ints,
     Scratch,
     concave,
+    lay_out,
     move,
     scratch,
     set_weights,
     survey_row,
     winner,
 )
-from voronaut.kernels.cpu.rewards import Counts, Prepared
 from voronaut.kernels.rules import Rules
 
 

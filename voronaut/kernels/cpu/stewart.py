@@ -1,11 +1,12 @@
-"""The reward of a state by looking at all clusters, for the few to which the short lists of `geometry` do not reach.
+"""‖μ̃ − μ_j‖² = α‖s − μ_j‖² + (1 − α)‖μ_i − μ_j‖² − α(1 − α)‖s − μ_i‖² (Stewart): rewards over all clusters.
 
-Stewart's identity gives the distances from the moved center without a second pass over the dimensions.
+The identity gives the distances from the moved center μ̃ = α s + (1 − α) μ_i without a second pass over the dimensions.
+For the few states to which the short lists of `gaps` do not reach.
 """
 
 import numpy as np
 
-from voronaut.kernels.compiled import compiled
+from voronaut.kernels.compiled import compiled, inlined
 from voronaut.kernels.cpu.distances import Floats, Scratch, concave, highest, lowest, squared_distances
 from voronaut.kernels.cpu.gaps import Geometry
 from voronaut.kernels.rules import Rules
@@ -53,20 +54,23 @@ def own_gap(
     return least
 
 
-@compiled
-def screen(row: Floats, weight: Floats, reach: Floats, i: int, alpha: float, after: float, room: Scratch) -> None:
-    """Lower bounds of ‖μ̃ − μ_j‖ for all j, what they make of i's own gap, and by how much j's reach exceeds them.
+@inlined
+def bound_moved(
+    i: int, cut: float, alpha: float, after: float, squared: Floats, between: Floats, weight: Floats, reach: Floats,
+    value: Floats, excess: Floats,
+) -> None:  # fmt: skip
+    """Lower bounds of ‖μ̃ − μ_j‖ + κ n_j for all j, and by how much j's reach exceeds ‖μ̃ − μ_j‖ at most.
 
-    OUT: room.moved, room.value, room.excess.
+    `squared` holds ‖s − μ_j‖² or less, `cut` is α(1 − α)‖s − μ_i‖². OUT: value, excess (width,).
     """
     of = weight.dtype.type  # numbers of the arrays' own precision: a float64 here would quarter float32's speed
-    a, b, slack = of(alpha), of(1 - alpha), of(1 - 2e-6 if weight.itemsize == 4 else 1 - 4e-15)
-    cut, lift, zero = a * b * room.squared[i], of(after), of(0)
-    for j in range(row.shape[0]):
-        room.moved[j] = np.sqrt(max((a * room.squared[j] + b * row[j]) * slack - cut, zero))
-    for j in range(row.shape[0]):
-        room.value[j] = room.moved[j] + weight[j]
-        room.excess[j] = reach[j] - lift - room.moved[j]
+    a, b, less, zero = of(alpha), of(1 - alpha), of(1 - 2e-6 if weight.itemsize == 4 else 1 - 4e-15), of(0)
+    gone, lifted = of(cut), of(after)
+    for j in range(weight.shape[0]):
+        bound = a * max(squared[j], zero) + b * between[i, j]
+        moved = np.sqrt(max(bound * less - gone, zero))
+        value[j] = moved + weight[j]
+        excess[j] = reach[j] - lifted - moved
 
 
 @compiled
@@ -85,15 +89,7 @@ def survey_moved(row: Floats, weight: Floats, i: int, alpha: float, after: float
 
 
 @compiled
-def worths(shape: Geometry, weight: Floats, rules: Rules, reach: Floats, worth: Floats) -> None:
-    """How near a center must come to each cluster to be its nearest, and f(gap) of each. OUT: reach, worth (width,)."""
-    reach[:], worth[:] = -np.inf, 0
-    for j in shape.followers:  # every cluster once
-        reach[j], worth[j] = shape.gap[j] + weight[j], concave(shape.gap[j], rules)
-
-
-@compiled
-def full_reward(
+def stewart_reward(
     state: Floats, i: int, centers: Floats, weight: Floats, shape: Geometry, rules: Rules,
     reach: Floats, worth: Floats, room: Scratch,
 ) -> float:  # fmt: skip
@@ -107,7 +103,9 @@ def full_reward(
     followers = shape.followers[shape.starts[i] : shape.starts[i + 1]]
     for j in followers:
         reach[j] = -np.inf
-    screen(row, weight, reach, i, alpha, after, room)
+    one = weight.dtype.type
+    cut = one(alpha) * one(1 - alpha) * room.squared[i]
+    bound_moved(i, cut, alpha, after, room.squared, shape.squared, weight, reach, room.value, room.excess)
     best = own_gap(centers, state, room.squared, row, weight, i, lowest(room.value_bits, room.order), alpha)
     total = concave(best - after, rules) - worth[i]
     if highest(room.excess_bits) > 0:
