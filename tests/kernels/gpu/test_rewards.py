@@ -11,12 +11,13 @@ from voronaut import clusters as reference
 from voronaut.kernels.gpu import dispatch as kernel
 from voronaut.kernels.gpu import plain
 from voronaut.kernels.gpu import prepared as ready
+from voronaut.kernels.gpu.tiles import Tiles, depth
 from voronaut.kernels.rules import LOG, SQRT, Rules
 
 SMALL = {"stages": 1, "long_states": 16, "long_clusters": 16, "short_states": 16, "short_groups": 2}
-DIRECT = kernel.Tiles(16, 16, 4, "direct", **SMALL)
-PRODUCT = kernel.Tiles(16, 16, 4, "split", **SMALL, short_dims=4)
-SHORTEST = kernel.Tiles(16, 16, 4, "split", **SMALL, length=1, long_peel=False)  # lists too short for most states
+DIRECT = Tiles(16, 16, 4, "direct", **SMALL)
+PRODUCT = Tiles(16, 16, 4, "split", **SMALL, short_dims=4)
+SHORTEST = Tiles(16, 16, 4, "split", **SMALL, length=1, long_peel=False)  # lists too short for most states
 FUSED = [
     pytest.param(t, id=name, marks=needs_triton)
     for t, name in ((DIRECT, "direct"), (PRODUCT, "product"), (SHORTEST, "shortest"))
@@ -61,6 +62,17 @@ def test_rewards_are_the_reference(k: int, d: int, objective: int, tiles: Any) -
     centers, counts, states = world(k, d, 33, seed=k)
     states[5], states[6] = centers[1], 30 * states[6]
     close(paid(centers, counts, states, rules, tiles), wanted(centers, counts, states, rules), centers, rules)
+
+
+def test_assignments_are_the_references() -> None:
+    centers, counts, states = world(20, 3, 33)
+    centers[7] = centers[3]
+    want = [reference.assign(reference.Clusters(centers.astype(float), counts), s.astype(float), 1e-3) for s in states]
+    states[4], want[4] = np.nan, -1
+    prepared = kernel.prepare(*there(centers, counts), RULES)
+    given, shift = there(states + np.float32(8), np.full(3, 8, np.float32))
+    for budget in (1, plain.BLOCK_BYTES):
+        assert plain.assign(prepared, given, shift, budget).tolist() == want
 
 
 @pytest.mark.parametrize("tiles", WAYS)
@@ -137,12 +149,14 @@ def test_states_may_be_parts_of_wider_rows(tiles: Any) -> None:
 
 @pytest.mark.parametrize("tiles", FUSED)
 def test_rows_far_apart_are_copied(tiles: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "LONGEST_ROW", 18)
+    from voronaut.kernels.gpu.fused import winners
+
+    monkeypatch.setattr(winners, "LONGEST_ROW", 18)
     centers, counts, states = world(20, 17, 5)
     wide, zeros = torch.zeros(5, 19), torch.zeros(17, device=DEVICE)
     wide[:, :17] = torch.tensor(states)
     prepared = kernel.prepare(*there(centers, counts), RULES, tiles=tiles)
-    assert kernel.lay_desk(prepared, wide.to(DEVICE)[:, :17], zeros).states.stride(0) == 17
+    assert winners.batch_of(prepared, wide.to(DEVICE)[:, :17], zeros).states.stride(0) == 17
 
 
 @pytest.mark.parametrize("tiles", [WAYS[0], FUSED[0]])
@@ -164,7 +178,7 @@ def test_clusters_are_made_ready_alike(k: int, d: int, objective: int) -> None:
     counts = np.random.default_rng(1).permutation(k) * 3 + 1  # no ties: which of them comes first is not promised
     places, numbers = there(centers, counts)
     rules = RULES._replace(objective=objective)
-    size, product = {"width": -(-k // 16) * 16, "deep": kernel.depth(d).whole, "length": 7}, kernel.depth(d).product
+    size, product = {"width": -(-k // 16) * 16, "deep": depth(d).whole, "length": 7}, depth(d).product
     want = ready.prepare(places, numbers, rules, **size, product=product)
     got = fused.fill(fused.allocate(places, **size, log=want.log), places, numbers, rules, product=product)
     for name in want._fields:

@@ -9,14 +9,19 @@ from tests.kernels.gpu.there import RULES, needs_gpu, needs_triton, there, torch
 from voronaut import clusters as reference
 from voronaut.kernels import gpu as kernel
 from voronaut.kernels.gpu import plain
-from voronaut.kernels.gpu.fused import update as absorb
 from voronaut.kernels.gpu.tiles import Walk, update_walk
 from voronaut.kernels.rules import SQRT, Rules
 
 
+def fused_update(*given: Any) -> tuple[Any, Any]:
+    from voronaut.kernels.gpu.fused.update import update
+
+    return update(*given)
+
+
 def absorbed(centers: Any, counts: Any, states: Any, good: int, chunk: int, walk: Any = None) -> tuple[Any, Any]:
     given = there(centers, counts, states, np.int64(good))
-    after = absorb.update(*given, RULES, walk) if walk else plain.update(*given, RULES, chunk)
+    after = fused_update(*given, RULES, walk) if walk else plain.update(*given, RULES, chunk)
     return after[0].cpu().numpy(), after[1].cpu().numpy()
 
 
@@ -92,7 +97,7 @@ def test_ties_of_the_fused_update_go_to_the_lowest_index() -> None:
         clusters = reference.absorb(clusters, state, rules.step_size, rules.balance)
     given = there(centers, counts, states, np.int64(4))
     for states_at_once in (2, 8):
-        got, numbers = absorb.update(*given, rules, Walk(1, 4, states_at_once, 4, 16))
+        got, numbers = fused_update(*given, rules, Walk(1, 4, states_at_once, 4, 16))
         np.testing.assert_array_equal(got.cpu(), clusters.centers)
         np.testing.assert_array_equal(numbers.cpu(), clusters.counts)
 
@@ -109,7 +114,7 @@ def test_the_fused_update_errs_only_within_rounding() -> None:
     states = (centers[::2] + centers[1::2]) / 2 + np.float32(1e-6) * rng.normal(size=(12, d)).astype(np.float32)
     still = Rules(1e-30, 0.0, SQRT, 1e-3)  # nothing moves, so counts tell each state's winner
     given = there(centers, np.ones(24, np.int64), states, np.int64(12))
-    got, numbers = absorb.update(*given, still, Walk(1, 4, 8, 2, 16))
+    got, numbers = fused_update(*given, still, Walk(1, 4, 8, 2, 16))
     np.testing.assert_array_equal(got.cpu(), centers)
     won = numbers.cpu().numpy().reshape(12, 2) - 1
     np.testing.assert_array_equal(won.sum(axis=1), 1)  # the pair is right in any case

@@ -1,6 +1,7 @@
-"""Frozen rewards and chunked updates in plain torch: where Triton is missing, and the judge of its programs."""
+"""Assignments, frozen rewards and chunked updates in plain torch: where Triton is missing, and the judge of it."""
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -12,24 +13,43 @@ BLOCK_BYTES = 1 << 28  # what a block of states may use
 MATRICES = 6  # of a block's states × clusters, alive at once
 
 
-def rewards(prepared: Prepared, states: Tensor, shift: Tensor, block_bytes: int = BLOCK_BYTES) -> Tensor:
-    """What each of (n, d) states, less `shift`, would earn (Eq. 2), a block of states at a time; bad ones 0."""
-    out = torch.empty(len(states), dtype=prepared.centers.dtype, device=states.device)
-    size = max(1, block_bytes // (8 * MATRICES * len(prepared.centers)))
-    for start in range(0, len(states), size):
-        block = (states[start : start + size] - shift).to(out.dtype)
-        out[start : start + size] = block_rewards(prepared, block)
+def assign(prepared: Prepared, states: Tensor, shift: Tensor, block_bytes: int = BLOCK_BYTES) -> Tensor:
+    """argmin_i ‖s − μ_i‖ + κ n_i for each of (n, d) states, less `shift` (Eq. 4), int64; bad ones −1."""
+    out = torch.empty(len(states), dtype=torch.int64, device=states.device)
+    for rows, block, good in blocks(prepared, states, shift, block_bytes):
+        out[rows] = torch.where(good, nearest(prepared, block), -1)
     return out
 
 
+def rewards(prepared: Prepared, states: Tensor, shift: Tensor, block_bytes: int = BLOCK_BYTES) -> Tensor:
+    """What each of (n, d) states, less `shift`, would earn (Eq. 2), a block of states at a time; bad ones 0."""
+    out = torch.empty(len(states), dtype=prepared.centers.dtype, device=states.device)
+    for rows, block, good in blocks(prepared, states, shift, block_bytes):
+        out[rows] = torch.where(good, block_rewards(prepared, block), 0)
+    return out
+
+
+def blocks(p: Prepared, states: Tensor, shift: Tensor, block_bytes: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Rows at a time that fit the memory given: the states in float64, 0 where they are bad, and which are good."""
+    size = max(1, block_bytes // (8 * MATRICES * len(p.centers)))
+    for start in range(0, len(states), size):
+        rows = slice(start, start + size)
+        block = (states[rows] - shift).to(p.centers.dtype)
+        good = (block.abs() <= p.scalars[3].double()).all(dim=1)
+        yield rows, torch.where(good[:, None], block, 0).double(), good
+
+
+def nearest(p: Prepared, states: Tensor) -> Tensor:
+    """Eq. 4 by one states × clusters matrix."""
+    weight = p.weight[: len(p.centers)].double()
+    return first_min(distances(states, p.centers.double(), p.centers.dtype).add_(weight))
+
+
 def block_rewards(p: Prepared, states: Tensor) -> Tensor:
-    """`rewards` by one states × clusters matrix, in float64."""
-    k, (alpha, balance, floor, limit) = len(p.centers), p.scalars[:4].double()
-    good = (states.abs() <= limit).all(dim=1)
-    states = torch.where(good[:, None], states, 0).double()
+    """`rewards` of good states by states × clusters matrices, in float64."""
+    k, (alpha, balance, floor) = len(p.centers), p.scalars[:3].double()
     weight, gap, before, second = (a[:k].double() for a in (p.weight, p.gap, p.before, p.second))
-    centers = p.centers.double()
-    chosen = first_min(distances(states, centers, p.centers.dtype).add_(weight))
+    centers, chosen = p.centers.double(), nearest(p, states)
     center, after = centers[chosen], weight[chosen] + balance
     moved = distances(center + alpha * (states - center), centers, p.centers.dtype)
     moved.scatter_(1, chosen[:, None], math.inf)
@@ -37,8 +57,7 @@ def block_rewards(p: Prepared, states: Tensor) -> Tensor:
     reach = torch.where(p.nearest[:k] == chosen[:, None], second, gap)
     gained = torch.minimum(reach, moved.sub_(weight).add_(after[:, None]), out=moved)
     change = torch.where(gained == gap, 0, concave(gained, floor, p.log) - before)
-    paid = change.sum(dim=1) + concave(own, floor, p.log) - before[chosen]
-    return torch.where(good, paid, 0)
+    return change.sum(dim=1) + concave(own, floor, p.log) - before[chosen]
 
 
 def distances(points: Tensor, centers: Tensor, dtype: torch.dtype) -> Tensor:

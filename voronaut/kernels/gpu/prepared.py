@@ -49,7 +49,7 @@ class Prepared(NamedTuple):
     before: Tensor  # (width,) f(gap)
     facts: Tensor  # (width, 4) the first of the dimensions that products leave out, weight, gap, second
     lists: Lists
-    scalars: Tensor  # see torch_triton
+    scalars: Tensor  # see `fused.shared`
     log: bool
 
     @property

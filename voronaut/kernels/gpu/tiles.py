@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from voronaut.kernels.gpu.prepared import LENGTH
+from voronaut.kernels.gpu.prepared import EDGE, LENGTH
 
 
 class Tiles(NamedTuple):
@@ -69,3 +69,34 @@ def update_walk(clusters: int, dim: int, states: int) -> Walk:
     walk = WALK if dim <= 32 else DEEP_WALK if clusters <= 1024 else WIDE_WALK
     blocks = 1 << (math.ceil(states / walk.states) - 1).bit_length()
     return walk._replace(blocks=min(walk.blocks, max(2, blocks)))
+
+
+class Depth(NamedTuple):
+    """Dimensions as products take them: `first`, then parts of `tail` up to `product`; `edge` more in float32."""
+
+    first: int
+    tail: int
+    product: int
+    edge: int
+    whole: int  # of rows in memory
+
+    @property
+    def sums(self) -> int:
+        """Dimensions as the bounds on rounding count them: three more sums are what eight in products have."""
+        return self.product + (8 if self.edge else 0)
+
+
+def depth(dim: int) -> Depth:
+    """Powers of two that waste little: 17 = 16 + 1, 67 = 64 + 3, 40 = 32 + 16; beyond 128 parts of 64."""
+    if dim > 128:
+        whole = 64 * math.ceil(dim / 64)
+        return Depth(64, 64, whole, 0, whole)
+    first = max(16, 2 ** int(math.log2(dim)))
+    edge = max(0, dim - first)
+    if edge <= EDGE:
+        whole = first if edge == 0 else first + 16
+        return Depth(first, 16, first, edge, whole)
+    tail = max(16, 2 ** math.ceil(math.log2(edge)))
+    if tail < first:
+        return Depth(first, tail, first + tail, 0, first + tail)
+    return Depth(2 * first, 16, 2 * first, 0, 2 * first)
