@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.training.toys import Counter, small
-from voronaut.training import ppo, rollout
+from voronaut.learners import ppo
+from voronaut.training import rollout
 from voronaut.training.loop import Trainer
 
 

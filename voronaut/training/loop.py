@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from voronaut import machine, npz
 from voronaut.entropy.batch import batch_entropy
+from voronaut.learners import ppo
 from voronaut.tasks.base import VectorTask
 from voronaut.tasks.factory import make
-from voronaut.training import checkpoint, logs, policy, ppo, rollout, snapshots
+from voronaut.training import checkpoint, logs, policy, rollout, snapshots
 from voronaut.training.config import Config
 from voronaut.training.population import Population
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.learners import ppo
 from voronaut.tasks.base import VectorTask
-from voronaut.training import ppo
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from voronaut.training import ppo
+from voronaut.learners import ppo
 
 gym = pytest.importorskip("gymnasium")
 torch = pytest.importorskip("torch")
