@@ -1,5 +1,6 @@
 """Checkpoints: the whole population in one file, the last two kept, the newest sound one taken."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from voronaut import npz
 
 KEPT = 2
+CHUNKS = "chunks"
 
 
 def nest(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> npz.Arrays:
@@ -46,9 +48,18 @@ def newest(folder: Path) -> npz.Arrays | None:
     return None
 
 
+def chunks(folder: Path) -> Path:
+    """Where a learner may append what is too large to be written anew each time (a replay); it goes when all is done.
+
+    A checkpoint says how much of it counts: what was appended after the checkpoint that is gone on from does not.
+    """
+    return folder / CHUNKS
+
+
 def clear(folder: Path) -> None:
-    """Remove all checkpoints."""
+    """Remove all checkpoints and what belongs to them."""
     for path in saved(folder):
         path.unlink(missing_ok=True)
+    shutil.rmtree(chunks(folder), ignore_errors=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
