@@ -1,14 +1,13 @@
 """An experiment's folder: whose it is, what is noted and saved in it, and what stays when all is done."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from voronaut import machine, npz
+from voronaut import files, machine, npz
 from voronaut.tasks.base import VectorTask
 from voronaut.training import checkpoint
 from voronaut.training.config import Config
@@ -69,9 +68,7 @@ def plain(config: Config) -> dict[str, Any]:
 def claim(config: Config, out: Path) -> None:
     """Make `out` this experiment's folder."""
     out.mkdir(parents=True, exist_ok=True)
-    temporary = out / ".config.json"
-    temporary.write_text(json.dumps(plain(config), indent=1) + "\n")
-    os.replace(temporary, out / "config.json")
+    files.write_text(out / "config.json", json.dumps(plain(config), indent=1) + "\n")
 
 
 def note(out: Path, text: str) -> None:
@@ -86,7 +83,7 @@ def settle(out: Path, done: int) -> None:
     before = (path.read_text().strip() if path.exists() else "") or here
     if done > 0 and before != here:
         note(out, f"went on after rollout {done} on another machine: {here}; before on {before}")
-    path.write_text(here + "\n")
+    files.write_text(path, here + "\n")
 
 
 def save(trainer: Trainer, out: Path, folders: list[Path]) -> None:
@@ -99,5 +96,5 @@ def finish(trainer: Trainer, out: Path, folders: list[Path]) -> None:
     """Keep what each bonus learned beside its run, say that all is done, and drop the checkpoints."""
     for bonus, folder in zip(trainer.bonuses.members(), folders, strict=True):
         bonus.save(folder / "bonus.npz")
-    (out / "finished.json").write_text(json.dumps({"rollouts": trainer.done}) + "\n")
+    files.write_text(out / "finished.json", json.dumps({"rollouts": trainer.done}) + "\n")
     checkpoint.clear(out / "checkpoints")

@@ -3,7 +3,6 @@
 A snapshot is a function of the run alone (rollout number, clusters, states): a resumed run leaves the same files.
 """
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,11 +48,7 @@ def write(folder: Path, snapshot: Snapshot) -> None:
     folder.mkdir(exist_ok=True)
     arrays = {"counts": np.asarray(snapshot.counts), **_pack("centers", snapshot.centers)}
     arrays |= _pack("states", snapshot.states)
-    target = folder / f"{snapshot.rollout:06d}.npz"
-    temporary = target.with_name(f".{target.name}")
-    with temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, digest=npz.digest(arrays), **arrays)
-    os.replace(temporary, target)
+    npz.write(folder / f"{snapshot.rollout:06d}.npz", arrays, durable=False)
 
 
 def forget(folder: Path, after: int) -> None:
