@@ -1,6 +1,7 @@
 """Named arrays in one file: no pickle, written whole or not at all, refused whole if anything is amiss."""
 
 import hashlib
+import json
 import math
 import os
 import zipfile
@@ -37,15 +38,28 @@ def read(path: Where) -> Arrays:
 
 
 @contextmanager
-def refusing(path: Where) -> Iterator[None]:
-    """Whatever is wrong inside a file, of any type, becomes a ValueError that names the file."""
+def refusing(path: Where, *passing: type[Exception]) -> Iterator[None]:
+    """Whatever is wrong inside a file, of any type but those `passing`, becomes a ValueError that names the file."""
+    through: tuple[type[Exception], ...] = (
+        FileNotFoundError,
+        IsADirectoryError,
+        PermissionError,
+        ImportError,
+        *passing,
+    )
     try:
         yield
-    except (FileNotFoundError, IsADirectoryError, PermissionError, ImportError):
+    except through:
         raise
     except Exception as error:  # zipfile, zlib, numpy, tokenize and json between them raise about fifteen types
         what = str(error) or type(error).__name__
         raise ValueError(f"{path} was not saved by voronaut, or it is damaged: {what}. Nothing was loaded.") from error
+
+
+def read_json(path: Where, array: NDArray[Any]) -> dict[str, Any]:
+    """The plain values that an array of a file holds as JSON; ValueError if it holds anything else."""
+    with refusing(path):
+        return dict(json.loads(array.tobytes()))
 
 
 def _unpack(path: Where) -> Arrays:
