@@ -41,7 +41,8 @@ def run_train(options: argparse.Namespace) -> int:
     config = configure(
         options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])
     )
-    return train(config, options.out, resume=options.resume, quiet=options.quiet, wandb=options.wandb)
+    begin = {"resume": options.resume, "restart": options.restart}
+    return train(config, options.out, **begin, quiet=options.quiet, wandb=options.wandb)
 
 
 def run_reproduce(options: argparse.Namespace) -> int:

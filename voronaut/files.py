@@ -39,11 +39,9 @@ def write_text(path: Where, text: str) -> None:
         file.write(text.encode())
 
 
-def leftovers(folder: Path) -> list[Path]:
-    """Temporary files of writes in this folder that were killed, or are under way."""
-    if not folder.is_dir():
-        return []
-    return [path for path in folder.iterdir() if LEFTOVER.fullmatch(path.name) and path.is_file()]
+def is_leftover(path: Path) -> bool:
+    """Whether this is the temporary file of a write that was killed, or is under way."""
+    return LEFTOVER.fullmatch(path.name) is not None and path.is_file()
 
 
 def _umask() -> int:

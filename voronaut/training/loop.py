@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from voronaut.tasks.factory import make
-from voronaut.training import checkpoint, folder, logs, snapshots
+from voronaut.training import folder, logs, snapshots
 from voronaut.training.config import Config
 from voronaut.training.folder import Rows, Trainer
 from voronaut.training.on_policy import PPOTrainer
@@ -25,27 +25,36 @@ def train(
     out: Path,
     *,
     resume: bool = False,
+    restart: bool = False,
     save_every: int = 10,
     deadline: float | None = None,
     report: Report | None = None,
 ) -> bool:
     """Train everything in `config` and write it to `out`; whether there was anything left to do.
 
+    `resume` goes on with what `out` holds of this experiment, `restart` moves that aside and begins again.
     Stops early, saved and with `Stopped`, at the first rollout after an interrupt or after `deadline` (time.monotonic).
     """
-    if not folder.check(config, out, resume):
+    begin = {"resume": resume, "restart": restart}
+    if not folder.check(config, out, **begin):  # before anything is touched
+        if (out / folder.CHECKPOINTS).exists():  # killed in its last moment
+            with folder.locked(out):
+                folder.tidy(config, out)
         return False
-    seeds = [seed for _, seed in config.runs]
-    task = make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend)
-    try:
-        trainer = PPOTrainer(config, task)
-        folder.claim(config, out)
-        found = checkpoint.newest(out / "checkpoints") if resume else None
-        if found is not None:
-            trainer.load_state_dict(found)
-        run(trainer, out, save_every=save_every, deadline=deadline, report=report)
-    finally:
-        task.close()
+    with folder.locked(out):
+        if not folder.check(config, out, **begin):  # once more, now that nobody else can be in it
+            return False
+        seeds = [seed for _, seed in config.runs]
+        task = make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend)
+        try:
+            trainer = PPOTrainer(config, task)
+            folder.claim(config, out)
+            folder.tidy(config, out)
+            folder.go_on(trainer, out, restart=restart)
+            run(trainer, out, save_every=save_every, deadline=deadline, report=report)
+        finally:
+            task.close()
+            folder.tidy(config, out)
     return True
 
 

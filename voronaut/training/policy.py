@@ -12,6 +12,7 @@ from voronaut import npz
 from voronaut.tasks.base import VectorTask
 from voronaut.training.config import Config
 
+NAME = "policy.npz"
 Actions = NDArray[np.float64]
 Policy = Callable[..., Actions]
 
@@ -31,14 +32,14 @@ def save(folder: Path, params: Any, run: int, config: Config, task: VectorTask) 
     layers |= {f"bias{i}": layer.bias[run] for i, layer in enumerate(params.policy)}
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     bounds = {"low": np.asarray(task.action_low), "high": np.asarray(task.action_high)}
-    npz.write(folder / "policy.npz", {**layers, **bounds, "log_std": params.log_std[run], "about": text})
+    npz.write(folder / NAME, {**layers, **bounds, "log_std": params.log_std[run], "about": text})
 
 
 def load(folder: Path) -> Loaded:
     """The policy of a run's folder, such as runs/cheetah/kme-0."""
-    path = Path(folder) / "policy.npz"
+    path = Path(folder) / NAME
     if not path.exists():
-        raise FileNotFoundError(f"{folder} holds no policy.npz. Name the folder of one run, such as DIR/kme-0.")
+        raise FileNotFoundError(f"{folder} holds no {NAME}. Name the folder of one run, such as DIR/kme-0.")
     arrays = npz.read(path)
     with npz.refusing(path):
         about = npz.read_json(path, arrays["about"])
