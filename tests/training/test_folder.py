@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import voronaut as vn
 from tests.training.test_train import TRAIN, rows, same
 from tests.training.toys import small
 from voronaut import files, npz
@@ -68,10 +67,10 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @contextmanager
-def full_disk() -> Iterator[None]:
-    """No file can grow; opening, cutting and renaming go on."""
+def full_disk(room: int = 0) -> Iterator[None]:
+    """No file can grow beyond `room` bytes; opening, cutting and renaming go on."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
     try:
         yield
     finally:
@@ -198,11 +197,13 @@ def test_nothing_is_made_where_a_task_cannot_be(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # TensorBoard's own thread
+@pytest.mark.parametrize("room", [0, 100, 1000])  # for nothing, for the lock, for config.json
 def test_a_disk_that_is_full_from_the_start_leaves_a_folder_that_can_be_resumed(
-    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], room: int
 ) -> None:
     out = tmp_path / "new"
-    with full_disk():
+    with full_disk(room):
         assert command.train(CONFIG, out, resume=False, quiet=True) == 1
     assert "--resume" in capsys.readouterr().err
     assert command.train(CONFIG, out, resume=True, quiet=True) == 0
@@ -250,15 +251,19 @@ def test_an_empty_folder_of_checkpoints_is_removed(tmp_path: Path, monkeypatch: 
 def test_checkpoints_stay_until_everything_else_is_written(
     whole: Path, cut: Path, turns: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
+    replacing = files.replacing
+    for name in ("bonus.npz", "finished.json"):
 
-    for owner, name in ((vn.KME, "save"), (files, "write_text")):
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, name, full)
-            with pytest.raises(OSError, match="No space"):
-                loop.train(CONFIG, cut, resume=True)
+        def full(path: files.Where, name: str = name, **more: Any) -> Any:
+            if Path(path).name == name:
+                raise OSError(28, "No space left on device")
+            return replacing(path, **more)
+
+        monkeypatch.setattr(files, "replacing", full)
+        with pytest.raises(OSError, match="No space"):
+            loop.train(CONFIG, cut, resume=True)
         assert checkpoint.saved(cut / "checkpoints") and not (cut / "finished.json").exists()
+    monkeypatch.setattr(files, "replacing", replacing)
     assert loop.train(CONFIG, cut, resume=True) and turns == [3] and same(whole, cut, CONFIG)
 
 
