@@ -12,7 +12,8 @@ from PIL import Image
 
 from voronaut.cli import main
 from voronaut.experiments import demo, maze, maze_film
-from voronaut.training import loop
+from voronaut.training.folder import Rows
+from voronaut.training.on_policy import PPOTrainer
 
 ROOT = Path(__file__).parents[1]
 STEPS = "768"
@@ -66,17 +67,17 @@ def test_the_table_and_a_second_time(finished: Path, capsys: pytest.CaptureFixtu
 def test_ctrl_c_and_the_same_command_again(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words, turn = ["demo", "--out", str(tmp_path / "cut"), "--steps", STEPS, "--seed", "1"], loop.Trainer.turn
+    words, turn = ["demo", "--out", str(tmp_path / "cut"), "--steps", STEPS, "--seed", "1"], PPOTrainer.turn
 
-    def interrupted(trainer: loop.Trainer) -> loop.Rows:
+    def interrupted(trainer: PPOTrainer) -> Rows:
         if trainer.done == 1:
             os.kill(os.getpid(), signal.SIGINT)
         return turn(trainer)
 
-    monkeypatch.setattr(loop.Trainer, "turn", interrupted)
+    monkeypatch.setattr(PPOTrainer, "turn", interrupted)
     assert main(words) == 130
     assert "the same command goes on" in capsys.readouterr().err
-    monkeypatch.setattr(loop.Trainer, "turn", turn)
+    monkeypatch.setattr(PPOTrainer, "turn", turn)
     assert main(words) == 0
     one, other = (maze_film.load(out / "maze.npz") for out in (finished, tmp_path / "cut"))
     for whole, resumed in zip(one, other, strict=True):

@@ -81,6 +81,8 @@ def _add_train(menu: Any) -> None:
     add("--sweep", action="append", metavar="kme.balance=1e-5,1e-4", help="train every value of a bonus's parameter "
         "side by side; repeat for a grid")  # fmt: skip
     add("--resume", action="store_true", help="go on from the last checkpoint in DIR, if there is one")
+    add("--restart", action="store_true", help="begin again from 0; what DIR holds of this experiment is moved to "
+        "DIR/before-1")  # fmt: skip
     add("--quiet", action="store_true", help="show no progress")
     add("--wandb", nargs="?", const="voronaut", metavar="PROJECT", help="send everything to Weights & Biases too "
         "(project voronaut; needs voronaut[wandb]; WANDB_MODE=offline keeps it on disk)")  # fmt: skip

@@ -22,11 +22,13 @@ def bonus_options(rest: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def sweep_options(texts: Sequence[str]) -> dict[str, list[str]]:
     """["kme.balance=1e-5,1e-4"] -> {"kme.balance": ["1e-5", "1e-4"]}."""
-    sweep = {}
+    sweep: dict[str, list[str]] = {}
     for text in texts:
         key, equals, values = text.partition("=")
         if not equals or not values or "." not in key:
             raise ValueError(f"{text!r} is no sweep; write it as kme.balance=1e-5,1e-4.")
+        if key in sweep:
+            raise ValueError(f"--sweep names {key} more than once. Write all its values in one, as {key}=1,2.")
         sweep[key] = values.split(",")
     return sweep
 
@@ -41,7 +43,8 @@ def run_train(options: argparse.Namespace) -> int:
     config = configure(
         options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])
     )
-    return train(config, options.out, resume=options.resume, quiet=options.quiet, wandb=options.wandb)
+    begin = {"resume": options.resume, "restart": options.restart}
+    return train(config, options.out, **begin, quiet=options.quiet, wandb=options.wandb)
 
 
 def run_reproduce(options: argparse.Namespace) -> int:

@@ -1,5 +1,7 @@
 """What the report reads: whole, partial, running, damaged and foreign folders; and what it says of them."""
 
+import gzip
+import html
 import json
 import os
 from pathlib import Path
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.experiments import report_toys as toys
+from voronaut import npz
 from voronaut.cli import main
 from voronaut.experiments import results
 from voronaut.experiments.report import command, labels, log, report
@@ -172,3 +175,29 @@ def test_a_page_that_cannot_be_written(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="cannot be written"):
         report([toys.experiment(tmp_path / "toy", maps=False)], tmp_path / name)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file.txt", "folder", "toy"]
+
+
+DEEP = "[" * 100_000
+ZEROS = {"": np.zeros((6, 4), np.int16), "_middle": np.zeros(4), "_half": np.ones(4)}
+SNAPSHOT = {name + end: array for name in ("centers", "states") for end, array in ZEROS.items()}
+BAD_FILES = {
+    "config.json": DEEP,
+    "kme-0/progress.jsonl": DEEP + "\n",
+    "kme-0/bonus.npz": {"header": np.frombuffer(DEEP.encode(), np.uint8)},
+    "kme-1/bonus.npz": {"header": np.frombuffer(b'{"format": 1, "kind": "KME", "params": {"k": 1}}', np.uint8)},
+    "none-0/clusters/000001.npz": {"counts": np.array(3)},
+    "none-1/clusters/000001.npz": {**SNAPSHOT, "counts": np.array([2**62] * 6)},
+    "bad.json.gz": gzip.compress(DEEP.encode()),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_one_bad_file_is_a_note_on_the_page(tmp_path: Path, name: str) -> None:
+    folder = toys.experiment(tmp_path / "toy", maps=not name.endswith("bonus.npz"))
+    content = BAD_FILES[name]
+    if isinstance(content, dict):
+        npz.write(folder / name, content)
+    else:
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    page = report([folder], tmp_path / "page.html", now=NOW).read_text()
+    assert name in html.unescape(page)

@@ -11,7 +11,8 @@ import pytest
 
 from tests.experiments.toys import CELLS, plan
 from voronaut.experiments import exploration, parameters, results, scale, sweep
-from voronaut.training import checkpoint, loop, policy, ppo, rollout, ways
+from voronaut.learners import ppo
+from voronaut.training import checkpoint, loop, policy, rollout, ways
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,7 @@ def read(path: Path) -> Result:
         _check(curve)
         named = {key: content.pop(key) for key in ("task", "threshold", "method", "seed")}
         return Result(**named, curve=curve, about=content)
-    except (OSError, EOFError, KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
+    except (OSError, EOFError, KeyError, TypeError, ValueError, AttributeError, RecursionError, zlib.error) as error:
         raise ValueError(f"{path} is not a result file, or it is damaged: {error!r}") from error
 
 

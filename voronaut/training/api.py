@@ -53,12 +53,20 @@ def configure(
 
 
 def train(
-    task: str, *, out: str | Path, resume: bool = False, quiet: bool = False, wandb: str | None = None, **choices: Any
+    task: str,
+    *,
+    out: str | Path,
+    resume: bool = False,
+    restart: bool = False,
+    quiet: bool = False,
+    wandb: str | None = None,
+    **choices: Any,
 ) -> list[Path]:
     """Train bonuses × seeds on a task, side by side, and return the folders of the runs.
 
     Takes what `configure` takes: bonuses=("none", "kme"), seeds=5 (or a list), steps=5e6, threshold="release",
     backend="auto", envs=16, rollout=16384, options={"kme": {"scale": 0.01}}, sweep={"kme.balance": [1e-5, 1e-4]}.
+    `resume` goes on with an unfinished experiment in `out`; `restart` moves it aside and begins again.
     `wandb` is the name of a Weights & Biases project to send everything to.
     """
     from voronaut.training import loop
@@ -66,5 +74,5 @@ def train(
 
     config, folder = configure(task, **choices), Path(out)
     with watch(config, folder, quiet=quiet, wandb=wandb) as report:
-        loop.train(config, folder, resume=resume, report=report)
+        loop.train(config, folder, resume=resume, restart=restart, report=report)
     return [folder / name for name in config.folders()]

@@ -80,8 +80,20 @@ def make_methods(
 def _variants(name: str, options: dict[str, Any], sweep: Mapping[str, Sequence[Any]]) -> list[Method]:
     """One method, or one per cell of the sweep's grid."""
     keys = [key.partition(".")[2] for key in sweep if key.partition(".")[0] == name]
+    for key in keys:
+        _check_apart(f"{name}.{key}", sweep[f"{name}.{key}"])
     grid = itertools.product(*(sweep[f"{name}.{key}"] for key in keys))
     return [_method(name, options, dict(zip(keys, values, strict=True))) for values in grid]
+
+
+def _check_apart(key: str, values: Sequence[Any]) -> None:
+    """Runs of two values must not meet in one folder."""
+    meant = [value(given) for given in values]
+    for index, given in enumerate(values):
+        if meant[index] in meant[:index]:
+            raise ValueError(f"{key} is to have the value {given} more than once. Name each value once.")
+        if short(given) in map(short, values[:index]):
+            raise ValueError(f"{key}={given} would have the same folder as another value. Name them differently.")
 
 
 def _method(name: str, options: dict[str, Any], swept: dict[str, Any]) -> Method:
@@ -116,6 +128,8 @@ def value(given: Any) -> Any:
 
 
 def short(given: Any) -> str:
-    """A parameter in a folder's name: as it was written, numbers as 1e-5 and not 1e-05."""
-    text = f"{given:g}" if isinstance(given, float) else str(given)
+    """A parameter in a folder's name: as it was written, numbers as 1e-5 and not 1e-05, and with all their digits."""
+    text = str(given)
+    if isinstance(given, float) and float(f"{given:g}") == given:
+        text = f"{given:g}"
     return text.replace("e-0", "e-").replace("/", "_")

@@ -12,6 +12,7 @@ from voronaut import npz
 from voronaut.tasks.base import VectorTask
 from voronaut.training.config import Config
 
+NAME = "policy.npz"
 Actions = NDArray[np.float64]
 Policy = Callable[..., Actions]
 
@@ -31,22 +32,24 @@ def save(folder: Path, params: Any, run: int, config: Config, task: VectorTask) 
     layers |= {f"bias{i}": layer.bias[run] for i, layer in enumerate(params.policy)}
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     bounds = {"low": np.asarray(task.action_low), "high": np.asarray(task.action_high)}
-    npz.write(folder / "policy.npz", {**layers, **bounds, "log_std": params.log_std[run], "about": text})
+    npz.write(folder / NAME, {**layers, **bounds, "log_std": params.log_std[run], "about": text})
 
 
 def load(folder: Path) -> Loaded:
     """The policy of a run's folder, such as runs/cheetah/kme-0."""
-    path = Path(folder) / "policy.npz"
+    path = Path(folder) / NAME
     if not path.exists():
-        raise FileNotFoundError(f"{folder} holds no policy.npz. Name the folder of one run, such as DIR/kme-0.")
+        raise FileNotFoundError(f"{folder} holds no {NAME}. Name the folder of one run, such as DIR/kme-0.")
     arrays = npz.read(path)
-    about = json.loads(arrays["about"].tobytes())
-    depth = sum(name.startswith("weight") for name in arrays)
+    with npz.refusing(path):
+        about = npz.read_json(path, arrays["about"])
+        depth = sum(name.startswith("weight") for name in arrays)
+        first, task, threshold = len(arrays["weight0"]), about["task"], about["threshold"]
 
     def act(observations: Any, *, rng: np.random.Generator | None = None) -> Actions:
         x: NDArray[Any] = np.asarray(observations, np.float32)
-        if x.shape[-1] != len(arrays["weight0"]):
-            raise ValueError(f"observations must end in {len(arrays['weight0'])}; got shape {x.shape}.")
+        if x.shape[-1] != first:
+            raise ValueError(f"observations must end in {first}; got shape {x.shape}.")
         for i in range(depth):
             x = x @ arrays[f"weight{i}"] + arrays[f"bias{i}"]
             x = np.tanh(x) if i < depth - 1 else x
@@ -54,7 +57,7 @@ def load(folder: Path) -> Loaded:
             x = x + np.exp(arrays["log_std"]) * rng.standard_normal(x.shape, dtype=np.float32)
         return np.asarray(np.clip(x, arrays["low"], arrays["high"]), np.float64)
 
-    return Loaded(act, about["task"], about["threshold"])
+    return Loaded(act, task, threshold)
 
 
 def load_policy(folder: str | Path) -> Policy:

@@ -74,7 +74,7 @@ def _config(path: Path) -> tuple[dict[str, Any], list[str]]:
         return {}, []
     except FileNotFoundError:
         return {}, [f"{path} is missing: {GUESSED}"]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, RecursionError) as error:
         return {}, [f"{path} is damaged ({error!r}): {GUESSED}"]
 
 

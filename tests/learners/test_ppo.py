@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from voronaut.training import ppo
+from voronaut.learners import networks, ppo, runs
 
 gym = pytest.importorskip("gymnasium")
 torch = pytest.importorskip("torch")
@@ -93,7 +93,7 @@ def params_of(policy, attribute="data"):
         return getattr(parameter, attribute).numpy()[None].copy()
 
     def layers(body, head):
-        return tuple(ppo.Layer(read(m.weight).swapaxes(1, 2), read(m.bias)) for m in (body[0], body[2], head))
+        return tuple(networks.Layer(read(m.weight).swapaxes(1, 2), read(m.bias)) for m in (body[0], body[2], head))
 
     body = policy.mlp_extractor
     value = layers(body.value_net, policy.value_net)
@@ -308,7 +308,7 @@ def test_the_vmapped_program_of_accelerators_equals_the_single_one():
     rngs = generators(5, 6, 7)
     agent, data = ppo.init(rngs, OBS, ACTIONS, SMALL), batch(3, 64)
     orders = ppo.draw_orders(rngs, 64, SMALL)
-    vmapped = jax.device_get(ppo._program(ppo._learn, SMALL, True)(agent, data, orders))
+    vmapped = jax.device_get(runs.program(ppo._learn, SMALL, True)(agent, data, orders))
     assert distance(vmapped, ppo.learn(agent, data, orders, SMALL)) < 1e-5
 
 

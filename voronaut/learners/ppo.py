@@ -15,11 +15,8 @@ Between calls an agent is a tree of NumPy arrays: acting reads it as it is, and 
 
 import functools
 import math
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +27,8 @@ try:
 except ImportError as error:
     raise ImportError("jax is missing. Install it with: pip install 'voronaut[train]'") from error
 
-Array = Any  # a NumPy array between calls, a jax.Array inside a program
-Floats = NDArray[np.floating[Any]]
-Rngs = Sequence[np.random.Generator]
+from voronaut.learners.networks import Array, Floats, Layer, Rngs, forward, net
+from voronaut.learners.runs import for_each_run, stack
 
 BETA1, BETA2 = 0.9, 0.999
 LOG_2PI = math.log(2 * math.pi)
@@ -65,11 +61,6 @@ class Settings:
     def steps(self) -> int:
         """Steps of every environment in one rollout."""
         return self.rollout // self.envs
-
-
-class Layer(NamedTuple):
-    weight: Array  # (runs, in, out)
-    bias: Array  # (runs, out)
 
 
 class Params(NamedTuple):
@@ -111,22 +102,11 @@ class Stats(NamedTuple):
     explained_variance: Array = 0.0  # of the returns, by the values before learning; NaN where the returns are constant
 
 
-def orthogonal(rng: np.random.Generator, rows: int, columns: int, gain: float) -> Floats:
-    """gain · Q with orthonormal rows or columns, whichever are fewer, uniformly distributed (Saxe et al., 2013)."""
-    q, r = np.linalg.qr(rng.standard_normal((max(rows, columns), min(rows, columns))))
-    q = q * np.where(np.diag(r) < 0, -1.0, 1.0)
-    return np.asarray(gain * (q if rows >= columns else q.T), dtype=np.float32)
-
-
-def net(rng: np.random.Generator, sizes: Sequence[int], head_gain: float) -> tuple[Layer, ...]:
-    """4. Orthogonal weights: gain √2 in hidden layers, 0.01 in the policy's head, 1 in the value's; biases 0."""
-    gains = [math.sqrt(2)] * (len(sizes) - 2) + [head_gain]
-    shapes = zip(sizes[:-1], sizes[1:], gains, strict=True)
-    return tuple(Layer(orthogonal(rng, a, b, gain), np.zeros(b, np.float32)) for a, b, gain in shapes)
-
-
 def init(rngs: Rngs, obs_dim: int, action_dim: int, settings: Settings) -> Agent:
-    """One agent per generator, stacked. Each is the same whoever is beside it."""
+    """4. Orthogonal weights: gain √2 in hidden layers, 0.01 in the policy's head, 1 in the value's; biases 0.
+
+    One agent per generator, stacked. Each is the same whoever is beside it.
+    """
 
     def one(rng: np.random.Generator) -> Agent:
         policy = net(rng, (obs_dim, *settings.hidden, action_dim), 0.01)
@@ -136,11 +116,6 @@ def init(rngs: Rngs, obs_dim: int, action_dim: int, settings: Settings) -> Agent
         return Agent(params, zeros, zeros, np.zeros((), np.int32))
 
     return cast(Agent, stack([one(rng) for rng in rngs]))
-
-
-def stack(runs: Sequence[Any]) -> Any:
-    """Trees of single runs -> one tree with the run as axis 0."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *runs)
 
 
 def draw_noise(rngs: Rngs, action_dim: int, settings: Settings) -> Floats:
@@ -168,7 +143,7 @@ def log_probs(params: Params, noise: Floats) -> Floats:
 
 def values(params: Params, states: Floats) -> Floats:
     """V(s) for (runs, …, d) states: once per rollout, parameters do not change within it."""
-    return np.asarray(side_by_side(_values, None, params, states))
+    return np.asarray(for_each_run(_values, None, params, states))
 
 
 def gae(
@@ -197,55 +172,24 @@ def draw_orders(rngs: Rngs, size: int, settings: Settings) -> NDArray[np.int32]:
 
 
 def learn(agent: Agent, batch: Batch, orders: NDArray[np.int32], settings: Settings) -> tuple[Agent, Stats]:
-    """All epochs over one rollout; what happens to a run does not depend on the others (see `side_by_side`)."""
+    """All epochs over one rollout; what happens to a run does not depend on the others (see `for_each_run`)."""
     runs, size = np.shape(batch.advantages)
     if orders.shape != (runs, settings.epochs, size) or len(agent.step) != runs:
         raise ValueError(
             f"agent, batch and orders must agree; got {len(agent.step)} agents, a batch of (runs, states) = "
             f"{(runs, size)} and orders {orders.shape}. Use draw_orders(rngs, {size}, settings) with {runs} generators."
         )
-    return cast(tuple[Agent, Stats], side_by_side(_learn, settings, agent, batch, orders))
-
-
-def side_by_side(function: Callable[..., Any], settings: Settings | None, *stacked: Any) -> Any:
-    """function(settings, run 0), function(settings, run 1), …, stacked, as NumPy.
-
-    On a CPU every run is one call of the same program, in as many threads as there are cores: five runs on two cores
-    took 2.3 times as long as one (a single vmapped program: 3.2 times), and bits cannot depend on the other runs.
-    On an accelerator all runs are one vmapped program; there the last bits may depend on how many there are.
-    """
-    if jax.default_backend() != "cpu":
-        return jax.device_get(_program(function, settings, True)(*stacked))
-    stacked = jax.tree.map(np.asarray, stacked)
-    runs = [jax.tree.map(lambda leaf, r=r: leaf[r], stacked) for r in range(len(jax.tree.leaves(stacked)[0]))]
-    program = _program(function, settings, False)
-    if len(runs) == 1:
-        return stack([jax.device_get(program(*runs[0]))])
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return stack(list(pool.map(lambda run: jax.device_get(program(*run)), runs)))
-
-
-@functools.cache
-def _program(function: Callable[..., Any], settings: Settings | None, stacked: bool) -> Callable[..., Any]:
-    one = functools.partial(function, settings)
-    return jax.jit(jax.vmap(one) if stacked else one)
-
-
-def _forward(layers: tuple[Layer, ...], x: Array) -> Array:
-    # From here on one run, without the run axis. "highest": an accelerator would round products to 10 bits by default.
-    *hidden, head = layers
-    for layer in hidden:
-        x = jnp.tanh(jnp.matmul(x, layer.weight, precision="highest") + layer.bias)
-    return jnp.matmul(x, head.weight, precision="highest") + head.bias
+    return cast(tuple[Agent, Stats], for_each_run(_learn, settings, agent, batch, orders))
 
 
 def _values(_: None, params: Params, states: Array) -> Array:
-    return _forward(params.value, states)[..., 0]
+    # From here on one run, without the run axis.
+    return forward(params.value, states, jnp.tanh)[..., 0]
 
 
 def _loss(params: Params, batch: Batch, settings: Settings) -> tuple[Array, Stats]:
     """−E[min(ρA, clip(ρ, 1 ± ε)A)] + c_v E[(R − V)²] − c_e H over one minibatch."""
-    z = (batch.actions - _forward(params.policy, batch.observations)) * jnp.exp(-params.log_std)
+    z = (batch.actions - forward(params.policy, batch.observations, jnp.tanh)) * jnp.exp(-params.log_std)
     log_ratio = -(0.5 * z**2 + params.log_std + 0.5 * LOG_2PI).sum(axis=1) - batch.log_probs
     ratio = jnp.exp(log_ratio)
     advantages = batch.advantages
