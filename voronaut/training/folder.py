@@ -43,10 +43,10 @@ class Trainer(Protocol):
     def turn(self) -> Rows:
         """Collect and learn once; a row for the log of every run."""
 
-    def state_dict(self) -> npz.Arrays:
-        """Everything that a resume needs, but for what is appended to `checkpoint.chunks`."""
+    def state_dict(self, chunks: Path) -> npz.Arrays:
+        """Everything that a resume needs; what is too large to be written anew is appended to files in `chunks`."""
 
-    def load_state_dict(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def load_state_dict(self, arrays: Mapping[str, NDArray[Any]], chunks: Path) -> None:
         """Go on from there; `arrays["rollout"]` is how many turns were done."""
 
     def save_policies(self, folders: list[Path]) -> None:
@@ -164,7 +164,7 @@ def go_on(trainer: Trainer, out: Path, *, restart: bool) -> None:
     lines, shortest = min((len(logs.lines(path)), path) for path in paths)
     found = checkpoint.newest(out / CHECKPOINTS, lines, lambda text: say(out, text))
     if found is not None:
-        trainer.load_state_dict(found)
+        trainer.load_state_dict(found, checkpoint.chunks(out / CHECKPOINTS))
         return
     kept = checkpoint.saved(out / CHECKPOINTS)
     begin = "Add --restart to begin again from 0; what is there is moved to a folder of its own."
@@ -212,7 +212,8 @@ def settle(out: Path, done: int) -> None:
 
 def save(trainer: Trainer, out: Path, folders: list[Path]) -> None:
     """A checkpoint of everything, and each run's policy for use as it is."""
-    checkpoint.save(out / CHECKPOINTS, trainer.done, trainer.state_dict())
+    place = out / CHECKPOINTS
+    checkpoint.save(place, trainer.done, trainer.state_dict(checkpoint.chunks(place)))
     trainer.save_policies(folders)
 
 

@@ -65,8 +65,8 @@ class PPOTrainer:
         self.done += 1
         return self._rows(Outcome(paid, scales, finished, stats, took, pay_seconds + update_seconds))
 
-    def state_dict(self) -> npz.Arrays:
-        """Everything that a resume needs."""
+    def state_dict(self, chunks: Path | None = None) -> npz.Arrays:
+        """Everything that a resume needs; nothing is so large that it would go to `chunks`."""
         import jax
 
         assert self.running is not None
@@ -79,7 +79,7 @@ class PPOTrainer:
             "returns": self.running.returns,
         }
 
-    def load_state_dict(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def load_state_dict(self, arrays: Mapping[str, NDArray[Any]], chunks: Path | None = None) -> None:
         """Go on from a checkpoint: exactly, or with new episodes where the backend cannot restore one."""
         import jax
 
