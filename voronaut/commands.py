@@ -38,7 +38,7 @@ def run_train(options: argparse.Namespace) -> int:
     from voronaut.training.api import configure
     from voronaut.training.command import train
 
-    names = ("bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout")
+    names = ("learner", "pair", "bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     config = configure(
         options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])

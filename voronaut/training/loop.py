@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from voronaut.tasks.base import VectorTask
 from voronaut.tasks.factory import make
 from voronaut.training import folder, logs, snapshots
 from voronaut.training.config import Config
 from voronaut.training.folder import Rows, Trainer
-from voronaut.training.on_policy import PPOTrainer
 
 Report = Callable[[int, Rows], None]
 
@@ -47,7 +47,7 @@ def train(
         seeds = [seed for _, seed in config.runs]
         task = make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend)
         try:
-            trainer = PPOTrainer(config, task)
+            trainer = make_trainer(config, task)
             folder.claim(config, out)
             folder.tidy(config, out)
             folder.go_on(trainer, out, restart=restart)
@@ -56,6 +56,17 @@ def train(
             task.close()
             folder.tidy(config, out)
     return True
+
+
+def make_trainer(config: Config, task: VectorTask) -> Trainer:
+    """The trainer of the config's learner."""
+    if config.learner == "sac":
+        from voronaut.training.off_policy import SACTrainer
+
+        return SACTrainer(config, task)
+    from voronaut.training.on_policy import PPOTrainer
+
+    return PPOTrainer(config, task)
 
 
 def run(trainer: Trainer, out: Path, *, save_every: int, deadline: float | None, report: Report | None) -> None:

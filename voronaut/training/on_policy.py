@@ -34,7 +34,7 @@ class PPOTrainer:
 
     def __init__(self, config: Config, task: VectorTask) -> None:
         self.config, self.task = config, task
-        self.settings = ppo.Settings(envs=config.envs, rollout=config.rollout)
+        self.settings = ppo.Settings(envs=config.envs, rollout=config.rollout, **config.numbers)
         self.seeds = [seed for _, seed in config.runs]
         self.bonuses = Population(config, task.obs_dim)
         self.agent = ppo.init(self._rngs(0, "init"), task.obs_dim, task.action_dim, self.settings)

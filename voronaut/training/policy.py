@@ -33,7 +33,7 @@ def save(folder: Path, params: Any, run: int, config: Config, task: VectorTask) 
     _write(folder / NAME, layers, {"log_std": params.log_std[run]}, {}, config, task)
 
 
-def save_squashed(path: Path, actor: Any, scale: Any, agent: sac.Settings, config: Config, task: VectorTask) -> None:
+def save_squashed(path: Path, actor: Any, scale: Any, agent: Any, config: Config, task: VectorTask) -> None:
     """Write one of SAC's policies to `path`: standardised observations, and a Gaussian squashed by tanh."""
     deviation = np.sqrt(np.asarray(scale.variance) + 1e-6)
     frame = {"mean": np.asarray(scale.mean), "deviation": deviation, "log_stds": np.array(agent.log_std, np.float32)}
