@@ -154,7 +154,7 @@ def test_a_full_disk_loses_nothing(
     with pytest.raises(loop.Stopped):
         loop.train(small(), out, deadline=time.monotonic() - 1)
 
-    def full(path: npz.Where, arrays: Any) -> None:
+    def full(path: npz.Where, arrays: Any, **_: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(npz, "write", full)

@@ -143,13 +143,14 @@ def claim(config: Config, out: Path) -> None:
 def tidy(config: Config, out: Path) -> None:
     """Remove what killed writes left, and an empty folder of checkpoints; of a finished experiment all of them."""
     runs = [out / name for name in config.folders()]
-    for place in (out, out / CHECKPOINTS, *runs, *(run / snapshots.FOLDER for run in runs)):
+    saved = out / CHECKPOINTS
+    for place in (out, saved, checkpoint.chunks(saved), *runs, *(run / snapshots.FOLDER for run in runs)):
         for path in place.glob(".*"):
             if _is_leftover(path):
                 path.unlink(missing_ok=True)
     if (out / FINISHED).exists():
-        checkpoint.clear(out / CHECKPOINTS)
-    checkpoint.tidy(out / CHECKPOINTS)
+        checkpoint.clear(saved)
+    checkpoint.tidy(saved)
 
 
 def _is_leftover(path: Path) -> bool:
