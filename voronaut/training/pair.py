@@ -122,8 +122,11 @@ def learn(
 
     def step(agents: sac.Agent, given: tuple[sac.Batch, Array]) -> tuple[sac.Agent, sac.Stats]:
         batch, keys = given
-        one = lambda agent, paid, k: sac.learn(agent, batch._replace(rewards=paid), k, settings.agent)  # noqa: E731
-        return jax.vmap(one)(agents, batch.rewards, keys)
+
+        def one(agent: sac.Agent, rewards: Array, key: Array) -> tuple[sac.Agent, sac.Stats]:
+            return sac.learn(agent, batch._replace(rewards=rewards), key, settings.agent)
+
+        return jax.vmap(one)(agents, batch.rewards, keys)  # type: ignore[no-any-return]
 
     keys = jax.random.split(key, (settings.gradient_steps, len(weights)))
     agents, stats = jax.lax.scan(step, run.agents, (batches, keys))
