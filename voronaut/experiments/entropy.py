@@ -59,8 +59,8 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -
         for path in draw(folder, options.figures or FIGURES):
             say(str(path))
     say(small.status(chosen, folder))
-    if old := entropy_accuracy.stale(small.collect(chosen, folder)):
-        say(f"{len(old)} results are of an estimator that has changed since (delete their files to measure again)")
+    if old := entropy_accuracy.older(small.collect(chosen, folder)):
+        say(f"{len(old)} results are of an older estimator (delete their files to measure again), the first: {old[0]}")
     return 0
 
 

@@ -1,20 +1,17 @@
 """Error in nats against laws whose entropy is known: the estimator, and others beside it at equal data and memory."""
 
-import functools
 import time
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import voronaut as package
 from voronaut.entropy.laws import HELD_OUT, LAWS, Law
+from voronaut.entropy.stream import ESTIMATOR_VERSION
 from voronaut.experiments.entropy_orders import finite
 from voronaut.experiments.entropy_rivals import RIVALS
-from voronaut.experiments.entropy_sources import fingerprint as digits
 from voronaut.experiments.jobs import Job, Values
 
 DIMS = (2, 8, 17, 64)
@@ -26,23 +23,13 @@ CHUNK = 10_000
 SEEDS, RIVAL_SEEDS = 5, 1
 LIMIT = 30.0  # seconds of one core: no rival begins a size that would take longer
 SLOWER = {"knn": 11.0, "kde": 3.5, "gmm": 3.5, "gaussian": 3.5}  # what three times the points are taken to cost
-BESIDE = {"__init__", "batch", "command", "density", "laws", "readers"}  # of `entropy`, no part of the estimator
 POINTS_KEPT = 6 * CLUSTERS  # as many rows as the estimator's 6 k d floats hold
 TARGETS = {2: 0.02, 8: 0.05, 17: 0.10, 64: 0.30}  # median absolute error over laws
 
 
-@functools.cache
-def fingerprint() -> str:
-    """Eight digits of the estimator's code, without comments, docstrings and layout: which version made a result."""
-    home = Path(package.__file__).parent
-    own = [path for path in sorted((home / "entropy").glob("*.py")) if path.stem not in BESIDE]
-    files = [*own, *(home / "kernels" / name for name in ("cpu_auto.py", "mixture.py", "monotone.py"))]
-    return digits(files)
-
-
-def stale(found: Mapping[str, Values]) -> list[str]:
-    """Results that another version of the estimator made."""
-    return [name for name, result in found.items() if result.get("estimator", fingerprint()) != fingerprint()]
+def older(found: Mapping[str, Values], version: int = ESTIMATOR_VERSION) -> list[str]:
+    """Results of an estimator before this version."""
+    return [name for name, result in found.items() if result.get("estimator", version) < version]
 
 
 def stream(law: Law, points: int, seed: int) -> Any:
@@ -66,7 +53,7 @@ def work(law: str, dim: int, method: Any, seed: int, points: int) -> Values:
             rows["points"].append(done)
             rows["error"].append(finite(float(meter.entropy_) - truth.entropy))
             rows["std"].append(finite(float(meter.entropy_std_)))
-    return {**rows, "entropy": truth.entropy, "fit_seconds": round(seconds, 3), "estimator": fingerprint()}
+    return {**rows, "entropy": truth.entropy, "fit_seconds": round(seconds, 3), "estimator": ESTIMATOR_VERSION}
 
 
 def beside(law: str, dim: int, method: str, seed: int, points: int) -> Values:
