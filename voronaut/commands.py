@@ -48,7 +48,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
     """`voronaut reproduce`."""
     import importlib
 
-    from voronaut.experiments import sweep
+    from voronaut.experiments.common import sweep
 
     experiment = importlib.import_module(f"voronaut.experiments.{options.what}")
     if hasattr(experiment, "reproduce"):
@@ -86,7 +86,7 @@ def run_eval(options: argparse.Namespace) -> int:
 
 def run_report(options: argparse.Namespace) -> int:
     """`voronaut report`."""
-    from voronaut.experiments.report import report
+    from voronaut.report import report
 
     print(report(options.folders, options.out))
     return 0
@@ -94,7 +94,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     """`voronaut demo`."""
-    from voronaut.experiments import demo
+    from voronaut import demo
 
     given = {name: getattr(options, name) for name in ("seed", "steps") if getattr(options, name) is not None}
     return demo.run(options.out, **given)

@@ -9,7 +9,8 @@ import pytest
 
 from voronaut import clusters as reference
 from voronaut.cli import main
-from voronaut.experiments import chunks, chunks_figure
+from voronaut.experiments import chunks
+from voronaut.experiments.chunks import figures as chunks_figure
 
 NONE = {"methods": None, "seeds": None, "work": None}
 SIZE = chunks.Size(rollouts=2, states=96, clusters=12, dim=3, looks=2, held_out=400)

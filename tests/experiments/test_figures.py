@@ -8,17 +8,11 @@ from matplotlib.image import imread
 
 from tests.experiments.toys import plan as small
 from voronaut.cli import main
-from voronaut.experiments import (
-    exploration,
-    exploration_figures,
-    exploration_tables,
-    page,
-    parameters,
-    results,
-    sb3,
-    scale,
-    sweep,
-)
+from voronaut.experiments import exploration, parameters, sb3, scale
+from voronaut.experiments.common import results, sweep
+from voronaut.experiments.exploration import figures as exploration_figures
+from voronaut.experiments.exploration import tables as exploration_tables
+from voronaut.pages import results as page
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["returns", "scores", "iqm", "improvement", "discovery", "cost"]
@@ -48,7 +42,7 @@ def test_committed_results_are_sound() -> None:
 
 def test_the_page_is_up_to_date() -> None:
     text = page.PAGE.read_text()
-    assert page.fill(text) == text, "run: python -m voronaut.experiments.page"
+    assert page.fill(text) == text, "run: python -m voronaut.pages.results"
     for line in text.splitlines():
         if line.startswith("!["):
             assert (page.PAGE.parent / line.split("(")[1].rstrip(")")).exists()
@@ -111,7 +105,7 @@ def test_parameters_draw_once_there_is_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("found", "p", "side"), [((0.9, 0.6, 1), 0.01, 1), ((0.9, 0.6, 1), 0.06, 0),
                                                   ((0.1, 0, 0.3), 0.01, -1), ((0.5, 0.2, 0.8), 0.01, 0)])  # fmt: skip
 def test_what_counts_as_sure(found: tuple[float, float, float], p: float, side: int) -> None:
-    from voronaut.experiments.stats import Interval
+    from voronaut.experiments.common.stats import Interval
 
     assert exploration_tables.sure(Interval(*found), p) == side
 

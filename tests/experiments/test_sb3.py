@@ -9,8 +9,10 @@ import pytest
 
 from tests.experiments.toys import CHOICES
 from voronaut.cli import main
-from voronaut.experiments import exploration, results, sb3, sb3_training, sweep
-from voronaut.experiments.sweep import Cell
+from voronaut.experiments import exploration, sb3
+from voronaut.experiments.common import results, sweep
+from voronaut.experiments.common.sweep import Cell
+from voronaut.experiments.sb3 import training as sb3_training
 
 SMALL: dict[str, Any] = {
     "cells": (Cell(sb3.CELL, "cheetah-run", CHOICES),),

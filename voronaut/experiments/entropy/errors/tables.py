@@ -1,0 +1,164 @@
+"""docs/entropy_experiments.md, errors in nats: tables from the result files, in Markdown."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from voronaut.entropy.laws import COVERED
+from voronaut.experiments.common.jobs import Values
+from voronaut.experiments.entropy import errors as accuracy
+from voronaut.experiments.entropy.errors import units
+from voronaut.experiments.entropy.tables import NOT_RUN, Found, table
+
+RIVALS = {"knn": "kNN", "kde": "KDE", "gmm": "GMM", "gaussian": "one Gaussian"}
+
+
+def accuracy_table(found: Found) -> str:
+    """Median and largest absolute error over laws (mean over seeds), seconds per million points."""
+    rows = []
+    for dim in accuracy.DIMS:
+        for method in ("mixture", "moments", "bound"):
+            target = accuracy.TARGETS[dim] if method == "mixture" else ""
+            sizes, seeds = _sizes(found, dim, method), _seeds(found, dim, method)
+            if not sizes:
+                rows.append([dim, method, NOT_RUN, target, "", "", ""])
+                continue
+            rows.append([dim, method, f"{np.median(list(sizes.values())):.3f}", target, _worst(sizes),
+                         f"{len(sizes)} laws, {seeds} seed{'s' if seeds > 1 else ''}",
+                         f"{_seconds(found, dim, method):.1f}"])  # fmt: skip
+    return table(["d", "method", "median", "target", "largest (law)", "of", "s per 1M points"], rows)
+
+
+def _worst(sizes: dict[str, float]) -> str:
+    law = max(sizes, key=lambda law: sizes[law])
+    return f"{sizes[law]:.2f} ({law})".replace("inf", "∞")
+
+
+def _sizes(found: Found, dim: int, method: str = "mixture", points: int = accuracy.POINTS) -> dict[str, float]:
+    """Mean absolute error over seeds, by law; infinite where an estimate is."""
+    errors = accuracy.errors(found, dim, method, points)
+    return {law: float(np.mean(np.nan_to_num(np.abs(values), nan=np.inf))) for law, values in errors.items()}
+
+
+def _seeds(found: Found, dim: int, method: str) -> int:
+    """The fewest of any law."""
+    return min((len(values) for values in accuracy.errors(found, dim, method).values()), default=0)
+
+
+def _seconds(found: Found, dim: int, method: str) -> float:
+    names = [f"accuracy/{law}-{dim}-{method}-{seed}" for law in accuracy.NAMES for seed in range(accuracy.SEEDS)]
+    return float(np.median([found[name]["fit_seconds"] for name in names if name in found] or [math.nan]))
+
+
+def law_table(found: Found) -> str:
+    """Mean error with its sign and spread over seeds, law by law, at a million points."""
+    rows = []
+    for law in accuracy.NAMES:
+        told = [accuracy.errors(found, dim).get(law) for dim in accuracy.DIMS]
+        rows.append([law, *(f"{np.mean(v):+.3f} ± {np.std(v):.3f}" if v else NOT_RUN for v in told)])
+    return table(["law", *(f"d = {dim}" for dim in accuracy.DIMS)], rows)
+
+
+def worst_table(found: Found) -> str:
+    """The largest error from 300,000 points on, over the laws that the estimator is made for, every seed and unit."""
+    rows: list[list[Any]] = []
+    for dim in units.DIMS:
+        row: list[Any] = [dim, units.LIMITS[dim]]
+        for points in (units.POINTS, accuracy.POINTS):
+            errors = accuracy.errors(found, dim, points=points)
+            row.append(_largest({law: max(np.abs(v)) for law, v in errors.items() if law in COVERED}))
+        row += [_largest({law: abs(e) for law, e in units.errors(found, dim, way).items()}) for way in units.WAYS]
+        rows.append(row)
+    head = ["d", "limit", "held-out laws, five seeds, 300,000 points", "the same, 1,000,000 points",
+            *(f"all laws, 300,000 points, {label}" for label in units.WAYS.values())]  # fmt: skip
+    return table(head, rows)
+
+
+def _largest(sizes: dict[str, Any]) -> str:
+    if not sizes:
+        return NOT_RUN
+    worst = max(sizes, key=lambda law: sizes[law])
+    return f"{sizes[worst]:.3f} ({worst}; of {len(sizes)} laws)"
+
+
+def data_table(found: Found) -> str:
+    """Median absolute error over the ten laws of everybody at the same points; nothing where not all laws were done."""
+    rows = []
+    for dim in accuracy.DIMS:
+        for points in accuracy.CHECKPOINTS:
+            mine = [_all_laws(_sizes(found, dim, method, points)) for method in ("mixture", "moments")]
+            others = [_all_laws(_rival_sizes(found, dim, method, points)) for method in RIVALS]
+            rows.append([dim, f"{points:,}", *mine, *others])
+    return table(["d", "points", "`mixture`", "`moments`", *RIVALS.values()], rows)
+
+
+def _all_laws(sizes: dict[str, float]) -> str:
+    return f"{np.median(list(sizes.values())):.3f}" if len(sizes) == len(accuracy.NAMES) else "–"
+
+
+def _rival_sizes(found: Found, dim: int, method: str, points: int) -> dict[str, float]:
+    told = {law: accuracy.rival(found, law, dim, method, points) for law in accuracy.NAMES}
+    return {law: abs(t["error"]) for law, t in told.items() if t and t["error"] is not None}
+
+
+def rival_table(found: Found) -> str:
+    """What the others take at the most points they could, per million points at that size, and with equal memory."""
+    rows = []
+    for dim in accuracy.DIMS:
+        mine = _sizes(found, dim)
+        if mine:
+            rows.append([dim, "`mixture`", f"{accuracy.POINTS:,}", f"{_seconds(found, dim, 'mixture'):.1f}",
+                         f"{_seconds(found, dim, 'mixture'):.1f}", "all", _all_laws(mine)])  # fmt: skip
+        for method, label in RIVALS.items():
+            told = [t for law in accuracy.NAMES if (t := accuracy.rival(found, law, dim, method))]
+            rows.append([dim, label, *_most(told)])
+    head = ["d", "method", "most points", "s at that size", "s per 1M points there", "points its memory allows",
+            "median error with these"]  # fmt: skip
+    return table(head, rows)
+
+
+def _most(told: Sequence[Values]) -> list[str]:
+    if not told:
+        return [NOT_RUN, "", "", "", ""]
+    sizes = sorted({t["points"] for t in told})
+    points = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+    kept = told[0]["kept"]
+    rates = [t["seconds"] / t["points"] * 1e6 for t in told]
+    few = np.median([abs(t["error_kept"]) for t in told if t["error_kept"] is not None])
+    return [points, f"{np.median([t['seconds'] for t in told]):.1f}", f"{np.median(rates):,.1f}",
+            "all" if kept >= accuracy.POINTS else f"{kept:,}", f"{few:.3f}"]  # fmt: skip
+
+
+def knn_wins(found: Found) -> str:
+    """Laws where nearest neighbours are closer to the truth: at equal data, and against a million in the estimator."""
+    rows = []
+    for dim in accuracy.DIMS:
+        for points in accuracy.CHECKPOINTS:
+            theirs = _rival_sizes(found, dim, "knn", points)
+            if len(theirs) == len(accuracy.NAMES):
+                rows.append([dim, f"{points:,}", f"{points:,}", *_wins(theirs, _sizes(found, dim, points=points))])
+        told = {law: t for law in accuracy.NAMES if (t := accuracy.rival(found, law, dim, "knn"))}
+        most = sorted({t["points"] for t in told.values()})
+        if most and most[0] < accuracy.POINTS:
+            sizes = {law: abs(t["error"]) for law, t in told.items() if t["error"] is not None}
+            rows.append([dim, " to ".join(f"{n:,}" for n in most), f"{accuracy.POINTS:,}",
+                         *_wins(sizes, _sizes(found, dim))])  # fmt: skip
+    return table(["d", "points, kNN", "points, here", "laws", "kNN is closer for (its error / ours)"], rows)
+
+
+def _wins(theirs: dict[str, float], mine: dict[str, float]) -> list[str]:
+    wins = [f"{law} ({size:.3f} / {mine[law]:.3f})" for law, size in theirs.items()
+            if law in mine and size < mine[law]]  # fmt: skip
+    return [f"{len(wins)} of {len(theirs)}", ", ".join(wins) or "none"]
+
+
+TABLES: dict[str, Callable[[Found], str]] = {
+    "accuracy": accuracy_table,
+    "laws": law_table,
+    "worst": worst_table,
+    "data": data_table,
+    "rivals": rival_table,
+    "knn": knn_wins,
+}

@@ -1,0 +1,1 @@
+"""The computed parts of README and docs."""
