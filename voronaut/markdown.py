@@ -1,6 +1,13 @@
-"""Computed parts of a page: what stands between `<!-- computed: NAME -->` and `<!-- end -->`."""
+"""Markdown that is computed: tables, and what stands between `<!-- computed: NAME -->` and `<!-- end -->` on a page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]], rules: Sequence[str] = ()) -> str:
+    """A table; `rules` are the columns' own where they are not all plain ("--:" sets one to the right)."""
+    lines = [head, rules or ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
 def fill(text: str, sections: Mapping[str, str]) -> str:

@@ -12,8 +12,7 @@ from PIL import Image
 
 from voronaut import demo
 from voronaut.cli import main
-from voronaut.demo import film as maze_film
-from voronaut.demo import maze
+from voronaut.demo import film, maze
 from voronaut.training import loop
 
 ROOT = Path(__file__).parents[2]
@@ -40,17 +39,17 @@ def test_what_it_leaves_behind(finished: Path) -> None:
         "maze.gif", "maze.npz", "maze.png", "report.html", "runs",
     ]  # fmt: skip
     assert {"none-1", "kme-1"} <= {path.name for path in (finished / "runs").iterdir()}
-    with Image.open(finished / "maze.png") as picture, Image.open(finished / "maze.gif") as film:
+    with Image.open(finished / "maze.png") as picture, Image.open(finished / "maze.gif") as moving:
         assert picture.width >= 800
-        assert film.n_frames == 3  # type: ignore[attr-defined]
-    record = maze_film.load(finished / "maze.npz")
+        assert moving.n_frames == 3  # type: ignore[attr-defined]
+    record = film.load(finished / "maze.npz")
     assert record.steps.tolist() == [256, 512, 768]
     assert record.states.shape == (2, 3, 256, 2) and record.centers.shape == (3, 300, 2)
 
 
 def test_both_start_alike_and_part_when_the_bonus_is_paid(finished: Path) -> None:
     """The same seed gives the same first rollouts (the first pays nothing); the third has heard of the bonus."""
-    states = maze_film.load(finished / "maze.npz").states
+    states = film.load(finished / "maze.npz").states
     np.testing.assert_array_equal(states[0, :2], states[1, :2])
     assert (states[0, 2] != states[1, 2]).any()
 
@@ -80,7 +79,7 @@ def test_ctrl_c_and_the_same_command_again(
     assert "the same command goes on" in capsys.readouterr().err
     monkeypatch.setattr(loop.Trainer, "turn", turn)
     assert main(words) == 0
-    one, other = (maze_film.load(out / "maze.npz") for out in (finished, tmp_path / "cut"))
+    one, other = (film.load(out / "maze.npz") for out in (finished, tmp_path / "cut"))
     for whole, resumed in zip(one, other, strict=True):
         np.testing.assert_array_equal(whole, resumed)
 
@@ -121,9 +120,9 @@ def test_without_the_report_s_extra_the_rest_is_made(finished: Path, monkeypatch
 
 def test_squares_are_counted() -> None:
     """One state in each of 3 squares of 256; a whole lattice sees everything."""
-    assert maze_film.seen(np.array([[0.0, 0.0], [0.01, 0.01], [0.3, 0.0], [3.4, 3.4]])) == 3 / 256
+    assert film.seen(np.array([[0.0, 0.0], [0.01, 0.01], [0.3, 0.0], [3.4, 3.4]])) == 3 / 256
     lattice = np.stack(np.meshgrid(*[np.linspace(-0.45, 3.45, 40)] * 2), axis=-1)
-    assert maze_film.seen(lattice) == 1
+    assert film.seen(lattice) == 1
 
 
 def test_the_committed_picture_redraws_from_its_result_file(tmp_path: Path) -> None:
@@ -137,13 +136,13 @@ def test_the_committed_picture_redraws_from_its_result_file(tmp_path: Path) -> N
 
 def test_the_committed_numbers_are_those_of_the_committed_record() -> None:
     kept = json.loads((ROOT / "results/maze/seeds.json").read_text())
-    record = maze_film.load(ROOT / f"results/maze/seed-{maze.SHOWN}.npz")
+    record = film.load(ROOT / f"results/maze/seed-{maze.SHOWN}.npz")
     assert kept["kme"] == demo.KME and kept["steps"] == record.steps[-1] == demo.STEPS
     for name, variant in maze.VARIANTS.items():
         other = json.loads((ROOT / f"results/maze/{name}.json").read_text())
         assert other["kme"] == dict(variant.kme) and other["steps"] == demo.STEPS
         assert list(other["seeds"]) == [str(seed) for seed in variant.seeds]
-    for name, found in maze_film.numbers(record).items():
+    for name, found in film.numbers(record).items():
         stored = kept["seeds"][str(maze.SHOWN)][name]
         assert found._asdict() == pytest.approx(stored, abs=0.05)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from voronaut.demo import film as maze_film
+from voronaut.demo import film
 from voronaut.training.api import configure
 from voronaut.training.config import Config
 from voronaut.training.progress import shown
@@ -28,10 +28,10 @@ def run(out: Path, *, seed: int = 0, steps: float = STEPS) -> int:
         if not train(config, out / "runs"):
             print(f"\ninterrupted; the same command goes on from here: {out}", file=sys.stderr)
             return INTERRUPTED
-        none, kme = (out / "runs" / f"{name}-{seed}" for name in maze_film.METHODS)
-        record = maze_film.collect(none, kme, config.rollout)
-        maze_film.save(out / "maze.npz", record)
-        made = [maze_film.draw(record, out / "maze.png"), maze_film.film(record, out / "maze.gif")]
+        none, kme = (out / "runs" / f"{name}-{seed}" for name in film.METHODS)
+        record = film.collect(none, kme, config.rollout)
+        film.save(out / "maze.npz", record)
+        made = [film.draw(record, out / "maze.png"), film.film(record, out / "maze.gif")]
     except KeyboardInterrupt:
         print(f"\ninterrupted; the same command goes on from here: {out}", file=sys.stderr)
         return INTERRUPTED
@@ -48,7 +48,7 @@ def choose(
     steps: float,
     *,
     kme: Mapping[str, Any] = KME,
-    methods: Sequence[str] = tuple(maze_film.METHODS),
+    methods: Sequence[str] = tuple(film.METHODS),
 ) -> Config:
     """PPO alone and with KME in the maze."""
     least = SETTINGS["envs"]
@@ -93,13 +93,13 @@ def train(config: Config, folder: Path) -> bool:
     return True
 
 
-def table(record: maze_film.Record) -> str:
+def table(record: film.Record) -> str:
     """Both runs in four numbers each."""
     titles = ("maze seen", "entropy (nats)", "way to reward", "return")
     lines = [f"\n{record.steps[-1]:,} steps each".ljust(20) + "".join(f"{title:>16}" for title in titles)]
-    for name, found in maze_film.numbers(record).items():
+    for name, found in film.numbers(record).items():
         cells = (f"{found.seen:.0%}", f"{found.entropy:.2f}", f"{found.progress:.0%}", shown(found.returns))
-        lines.append(f"{maze_film.METHODS[name]:<19}" + "".join(f"{cell:>16}" for cell in cells))
+        lines.append(f"{film.METHODS[name]:<19}" + "".join(f"{cell:>16}" for cell in cells))
     return "\n".join(lines)
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from voronaut import demo
-from voronaut.demo import film as maze_film
+from voronaut import demo, markdown
+from voronaut.demo import film
 from voronaut.demo.film import METHODS, Numbers, Record
 
 RESULTS = Path("results/maze")
@@ -43,7 +43,7 @@ def run(work: Path = Path("runs/maze"), results: Path = RESULTS) -> None:
         if not demo.train(config, work / name):
             raise SystemExit("interrupted; the same command goes on")
         records = {
-            seed: maze_film.collect(work / "seeds" / f"none-{seed}", work / name / f"kme-{seed}", config.rollout)
+            seed: film.collect(work / "seeds" / f"none-{seed}", work / name / f"kme-{seed}", config.rollout)
             for seed in variant.seeds
         }
         keep(results, name, records)
@@ -52,8 +52,8 @@ def run(work: Path = Path("runs/maze"), results: Path = RESULTS) -> None:
 def keep(results: Path, name: str, records: Mapping[int, Record]) -> None:
     """The numbers of a variant's seeds, and of the demo's own the record that is shown."""
     if name == "seeds":
-        maze_film.save(results / f"seed-{SHOWN}.npz", records[SHOWN])
-    found = {seed: {k: v._asdict() for k, v in maze_film.numbers(each).items()} for seed, each in records.items()}
+        film.save(results / f"seed-{SHOWN}.npz", records[SHOWN])
+    found = {seed: {k: v._asdict() for k, v in film.numbers(each).items()} for seed, each in records.items()}
     steps = int(next(iter(records.values())).steps[-1])
     kept = {"steps": steps, "kme": dict(VARIANTS[name].kme), "seeds": found}
     (results / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
@@ -61,8 +61,8 @@ def keep(results: Path, name: str, records: Mapping[int, Record]) -> None:
 
 def draw(results: Path = RESULTS, figures: Path = FIGURES) -> list[Path]:
     """The picture and the film, from the result file alone."""
-    record = maze_film.load(results / f"seed-{SHOWN}.npz")
-    return [maze_film.draw(record, figures / "maze.png"), maze_film.film(record, figures / "maze.gif")]
+    record = film.load(results / f"seed-{SHOWN}.npz")
+    return [film.draw(record, figures / "maze.png"), film.film(record, figures / "maze.gif")]
 
 
 def read(results: Path, name: str) -> dict[str, list[Numbers]]:
@@ -73,7 +73,7 @@ def read(results: Path, name: str) -> dict[str, list[Numbers]]:
 
 def table(results: Path = RESULTS) -> str:
     """Every seed, without | with KME, as Markdown."""
-    lines = ["| seed | maze seen | entropy (nats) | way to reward | return |", "|---|---|---|---|---|"]
+    rows = []
     for seed, (none, kme) in enumerate(zip(*read(results, "seeds").values(), strict=True)):
         pairs = (
             f"{none.seen:.0%} \\| {kme.seen:.0%}",
@@ -81,20 +81,20 @@ def table(results: Path = RESULTS) -> str:
             f"{none.progress:.0%} \\| {kme.progress:.0%}",
             f"{none.returns:.1f} \\| {kme.returns:.1f}",
         )
-        lines.append(f"| {seed} | " + " | ".join(pair.replace(" ", "\u00a0") for pair in pairs) + " |")
-    return "\n".join(lines)
+        rows.append([seed, *(pair.replace(" ", "\u00a0") for pair in pairs)])
+    return markdown.table(["seed", "maze seen", "entropy (nats)", "way to reward", "return"], rows)
 
 
 def variants(results: Path = RESULTS) -> str:
     """What each way to pay saw, over its seeds, as Markdown."""
-    rows = {"PPO alone": read(results, "seeds")["none"]}
-    rows |= {variant.name: read(results, name)["kme"] for name, variant in VARIANTS.items()}
-    lines = ["| run | seeds | maze seen: mean (least to most) | seeds that touched the reward |", "|---|---|---|---|"]
-    for name, runs in rows.items():
+    told = {"PPO alone": read(results, "seeds")["none"]}
+    told |= {variant.name: read(results, name)["kme"] for name, variant in VARIANTS.items()}
+    rows = []
+    for name, runs in told.items():
         seen, found = [each.seen for each in runs], sum(each.progress == 1 for each in runs)
-        span = f"{np.mean(seen):.0%} ({min(seen):.0%} to {max(seen):.0%})"
-        lines.append(f"| {name} | {len(runs)} | {span} | {found} |")
-    return "\n".join(lines)
+        rows.append([name, len(runs), f"{np.mean(seen):.0%} ({min(seen):.0%} to {max(seen):.0%})", found])
+    head = ["run", "seeds", "maze seen: mean (least to most)", "seeds that touched the reward"]
+    return markdown.table(head, rows)
 
 
 def words(results: Path = RESULTS) -> str:
@@ -109,7 +109,7 @@ def words(results: Path = RESULTS) -> str:
     )
 
 
-def sections(results: Path = RESULTS) -> dict[str, str]:
+def computed(results: Path = RESULTS) -> dict[str, str]:
     """Computed parts of docs/watching.md."""
     return {"variants": variants(results), "maze": table(results), "words": words(results)}
 

@@ -1,7 +1,7 @@
 """docs/parameters.md: what each parameter does to the clusters, and what a sick clustering looks like, in numbers.
 
-`python -m voronaut.pages.parameters` runs everything (some seconds) and renews the page's tables. States
-are drawn from a law in two dimensions, no agent is involved.
+`python -m voronaut.pages.parameters` measures everything again (some seconds), and `.computed` writes the page's
+tables. States are drawn from a law in two dimensions, no agent is involved.
 """
 
 import json
@@ -13,14 +13,13 @@ import numpy as np
 
 from voronaut.bonuses.kme import KME
 from voronaut.clusters import Array
-from voronaut.markdown import fill
+from voronaut.markdown import table
 
-PAGE = Path("docs/parameters.md")
 RESULTS = Path("results/parameter_guide.json")
 SEEDS = range(3)
 ROLLOUTS, STATES, DIM = 20, 4096, 2
 START: dict[str, Any] = {"clusters": 100, "balance": 1e-3, "init": "data"}
-METRICS = ("empty_cells", "clamped_gaps", "cell_mass_cv", "gap_mean", "entropy")
+METRICS = {"empty_cells": ".0%", "clamped_gaps": ".0f", "cell_mass_cv": ".2f", "gap_mean": ".2g", "entropy": ".2f"}
 
 SWEEP: dict[str, Sequence[Any]] = {
     "balance": (0.0, 1e-4, 1e-3, 1e-2, 0.1, "auto"),
@@ -86,27 +85,24 @@ def _mean(runs: Sequence[Mapping[str, float]], name: str, form: str) -> str:
     return f"{value:{form}}" if np.isfinite(value) else "−∞"
 
 
-def _row(runs: Sequence[Mapping[str, float]]) -> str:
-    forms = {"empty_cells": ".0%", "clamped_gaps": ".0f", "cell_mass_cv": ".2f", "gap_mean": ".2g", "entropy": ".2f"}
-    return " | ".join(_mean(runs, name, form) for name, form in forms.items())
+def _row(runs: Sequence[Mapping[str, float]]) -> list[str]:
+    return [_mean(runs, name, form) for name, form in METRICS.items()]
 
 
-HEAD = "`empty_cells` | `clamped_gaps` | `cell_mass_cv` | `gap_mean` | `entropy`"
-
-
-def sections(results: Path = RESULTS) -> dict[str, str]:
-    """The page's tables, computed from the result file; numbers are means over seeds."""
+def computed(results: Path = RESULTS) -> dict[str, str]:
+    """The page's tables, from the result file; numbers are means over seeds."""
     found = json.loads(results.read_text())
-    sweep = [f"| parameter | {HEAD} |", "|---" * 6 + "|"]
-    sweep += [f"| `{name}` | {_row(runs)} |" for name, runs in found["sweep"].items()]
-    cases = [f"| stream and options | {HEAD} | bonus: second rollout, largest later, last |", "|---" * 7 + "|"]
+    head = [f"`{name}`" for name in METRICS]
+    sweep = [[f"`{name}`", *_row(runs)] for name, runs in found["sweep"].items()]
+    cases = []
     for name, runs in found["cases"].items():
         pay = ", ".join(_mean(runs, f"bonus_{when}", ".1e") for when in ("second", "largest", "last"))
-        cases.append(f"| {name} | {_row(runs)} | {pay} |")
-    return {"sweep": "\n".join(sweep), "cases": "\n".join(cases)}
+        cases.append([name, *_row(runs), pay])
+    return {
+        "sweep": table(["parameter", *head], sweep),
+        "cases": table(["stream and options", *head, "bonus: second rollout, largest later, last"], cases),
+    }
 
 
 if __name__ == "__main__":
     run()
-    PAGE.write_text(fill(PAGE.read_text(), sections()))
-    print(PAGE)

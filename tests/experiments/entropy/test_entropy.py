@@ -1,4 +1,4 @@
-"""The entropy experiments: jobs that go on where they stopped, samplers and rivals that are what they say, drawing."""
+"""The entropy experiments: samplers and rivals that are what they say, drawing."""
 
 import argparse
 import json
@@ -12,64 +12,10 @@ from voronaut import cli
 from voronaut.entropy.stream import ESTIMATOR_VERSION
 from voronaut.experiments import entropy
 from voronaut.experiments.common import jobs
-from voronaut.experiments.entropy import density as entropy_density
-from voronaut.experiments.entropy import errors as entropy_accuracy
-from voronaut.experiments.entropy import orders as entropy_orders
-from voronaut.experiments.entropy import shift as entropy_shift
-from voronaut.experiments.entropy import steps as entropy_steps
-from voronaut.experiments.entropy import walks as entropy_walks
-from voronaut.experiments.entropy.errors import rivals as entropy_rivals
-from voronaut.pages import entropy as entropy_page
+from voronaut.experiments.entropy import density, errors, orders, shift, steps, walks
+from voronaut.experiments.entropy.errors import rivals, run
 
 KEPT = Path(__file__).parents[3] / "results" / "entropy"
-
-
-# Jobs
-
-
-def counting(calls: list[int]) -> jobs.Job:
-    def work(n: int) -> dict[str, int]:
-        calls.append(n)
-        return {"twice": 2 * n}
-
-    return jobs.Job("part", "one", work, {"n": 3}, 1.0)
-
-
-def test_a_job_is_done_once_and_found_again(tmp_path: Path) -> None:
-    calls: list[int] = []
-    job = counting(calls)
-    assert jobs.status([job], tmp_path).splitlines()[0].split() == ["part", "0", "of", "1"]
-    assert jobs.run([job], tmp_path, say=lambda text: None) and jobs.run([job], tmp_path, say=lambda text: None)
-    assert calls == [3] and jobs.collect([job], tmp_path) == {"part/one": {"twice": 6}}
-    assert jobs.status([job], tmp_path).endswith("all is done")
-    assert {"given", "result", "seconds", "machine"} == set(json.loads((tmp_path / "part/one.json").read_text()))
-
-
-def test_damaged_and_foreign_files_are_named_and_made_again(tmp_path: Path) -> None:
-    job = counting([])
-    path = jobs.write(job, tmp_path, {"twice": 6}, 1.0)
-    for text, words in (("{", "damaged"), ('{"given": {"n": 4}, "result": {}}', "another experiment")):
-        path.write_text(text)
-        assert words in jobs.status([job], tmp_path)
-        jobs.run([job], tmp_path, say=lambda text: None)
-        assert jobs.find(job, tmp_path).result == {"twice": 6}
-
-
-def twice(n: int) -> dict[str, int]:
-    return {"twice": 2 * n}
-
-
-def test_jobs_side_by_side_are_all_done(tmp_path: Path) -> None:
-    many = [jobs.Job("part", str(n), twice, {"n": n}, 1.0) for n in range(3)]
-    assert jobs.run(many, tmp_path, processes=2, say=lambda text: None)
-    assert jobs.collect(many, tmp_path) == {f"part/{n}": {"twice": 2 * n} for n in range(3)}
-    assert not jobs.run([*many, counting([])], tmp_path, processes=2, budget=0.0, say=lambda text: None)
-
-
-def test_no_job_begins_without_time(tmp_path: Path) -> None:
-    calls: list[int] = []
-    assert not jobs.run([counting(calls)], tmp_path, budget=0.0, say=lambda text: None)
-    assert calls == []
 
 
 def test_cheap_jobs_come_first(tmp_path: Path) -> None:
@@ -91,15 +37,15 @@ def test_parts_and_jobs_are_chosen_by_name() -> None:
 
 
 def test_every_kind_of_job_gives_plain_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entropy_density, "SAMPLES", 10_000)
+    monkeypatch.setattr(density, "SAMPLES", 10_000)
     told = [
-        entropy_orders.work(cloud="two", way="zeros", seed=0, points=2_000, batch=1_000),
-        entropy_orders.work(cloud="uniform", way="auto", seed=1, points=2_000, batch=1_000),
-        entropy_steps.work(dim=2, init="data", seed=0, points=500, watched=20),
-        entropy_walks.work(sampler="metropolis", dim=2, variance=0.01, seed=0, points=2_000, batch=1_000),
-        entropy_density.work(shape="wave", dim=1, clusters=5, seed=0, points=10_000),
-        entropy_accuracy.work(law="beta", dim=2, method="moments", seed=0, points=10_000),
-        entropy_accuracy.beside(law="beta", dim=2, method="knn", seed=0, points=10_000),
+        orders.work(cloud="two", way="zeros", seed=0, points=2_000, batch=1_000),
+        orders.work(cloud="uniform", way="auto", seed=1, points=2_000, batch=1_000),
+        steps.work(dim=2, init="data", seed=0, points=500, watched=20),
+        walks.work(sampler="metropolis", dim=2, variance=0.01, seed=0, points=2_000, batch=1_000),
+        density.work(shape="wave", dim=1, clusters=5, seed=0, points=10_000),
+        run.work(law="beta", dim=2, method="moments", seed=0, points=10_000),
+        run.beside(law="beta", dim=2, method="knn", seed=0, points=10_000),
     ]
     for result in told:
         assert json.loads(json.dumps(result, allow_nan=False)) == result
@@ -108,7 +54,7 @@ def test_every_kind_of_job_gives_plain_values(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_results_of_an_older_estimator_are_told(tmp_path: Path) -> None:
-    job = next(job for job in entropy_accuracy.jobs() if job.given["method"] == "bound")
+    job = next(job for job in errors.jobs() if job.given["method"] == "bound")
     for version, count in ((ESTIMATOR_VERSION, 0), (ESTIMATOR_VERSION - 1, 1)):
         jobs.write(job, tmp_path / "r", {"estimator": version}, 1.0)
         said: list[str] = []
@@ -122,33 +68,33 @@ def test_kept_errors_come_again(name: str) -> None:
     kept = json.loads((KEPT / "accuracy" / f"{name}.json").read_text())
     if kept["result"]["estimator"] < ESTIMATOR_VERSION:
         pytest.skip("kept results are of an older estimator")
-    told = entropy_accuracy.work(**{**kept["given"], "points": 10_000})
+    told = run.work(**{**kept["given"], "points": 10_000})
     for key in ("error", "std"):
         assert told[key] == pytest.approx(kept["result"][key][:1], abs=2e-3)
     assert told["estimator"] == kept["result"]["estimator"] and {"voronaut", "date"} <= set(kept["machine"])
 
 
 def test_shift_counts_cells_in_use() -> None:
-    told = entropy_shift.work(dim=2, shift=3.0, way="auto", scale=1.0, seed=0, settle=20_000, follow=10_000)
+    told = shift.work(dim=2, shift=3.0, way="auto", scale=1.0, seed=0, settle=20_000, follow=10_000)
     assert told["cv"] < 0.5 and len(told["used_after"]) == 1 and 0 < told["used_after"][0] <= 1
 
 
-@pytest.mark.parametrize("name", entropy_orders.CLOUDS)
+@pytest.mark.parametrize("name", orders.CLOUDS)
 def test_entropies_of_the_clouds_are_true(name: str) -> None:
-    cloud = entropy_orders.CLOUDS[name]
+    cloud = orders.CLOUDS[name]
     points = cloud.sample(20_000, np.random.default_rng(0))
-    assert entropy_rivals.neighbours(points) == pytest.approx(cloud.entropy(), abs=0.03)
+    assert rivals.neighbours(points) == pytest.approx(cloud.entropy(), abs=0.03)
 
 
 def test_clouds_are_listed_by_falling_entropy() -> None:
-    values = [cloud.entropy() for cloud in entropy_orders.CLOUDS.values()]
+    values = [cloud.entropy() for cloud in orders.CLOUDS.values()]
     assert values == sorted(values, reverse=True)
 
 
 def test_metropolis_has_the_variance_and_the_releases_walk_half_of_it() -> None:
     seen = {}
-    for name, sampler in entropy_walks.SAMPLERS.items():
-        entropy_walks.plant(0)
+    for name, sampler in walks.SAMPLERS.items():
+        walks.plant(0)
         place, out = np.zeros(2), np.empty((200_000, 2))
         sampler(place, 1e-3, out)
         seen[name] = out.var()
@@ -157,24 +103,24 @@ def test_metropolis_has_the_variance_and_the_releases_walk_half_of_it() -> None:
 
 
 def test_the_releases_walk_falls_back_to_0_in_64_dimensions() -> None:
-    entropy_walks.plant(0)
+    walks.plant(0)
     place, out = np.zeros(64), np.empty((300, 64))
-    resets = entropy_walks.until_accepted(place, 1e-5, out)
+    resets = walks.until_accepted(place, 1e-5, out)
     assert resets == (np.abs(out).sum(axis=1) == 0).sum() > 0
 
 
 @pytest.mark.parametrize("dim", [2, 12])
 def test_neighbours_by_tree_and_by_loop_are_the_same(dim: int) -> None:
     points = np.random.default_rng(0).normal(size=(300, dim))
-    loop = np.sqrt(entropy_rivals._by_loop(np.ascontiguousarray(points.T)))
-    np.testing.assert_allclose(loop, entropy_rivals._by_tree(points), rtol=1e-12)
+    loop = np.sqrt(rivals._by_loop(np.ascontiguousarray(points.T)))
+    np.testing.assert_allclose(loop, rivals._by_tree(points), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", entropy_rivals.RIVALS)
+@pytest.mark.parametrize("name", rivals.RIVALS)
 def test_rivals_know_a_gaussian(name: str) -> None:
     points = 3 * np.random.default_rng(0).normal(size=(4_000, 2))
     truth = math.log(2 * math.pi * math.e) + 2 * math.log(3)
-    assert entropy_rivals.RIVALS[name](points) == pytest.approx(truth, abs=0.08)
+    assert rivals.RIVALS[name](points) == pytest.approx(truth, abs=0.08)
 
 
 # Orders
@@ -183,20 +129,20 @@ def test_rivals_know_a_gaussian(name: str) -> None:
 def test_from_when_on_an_order_is_right() -> None:
     found = {
         f"orders/{name}-auto-0": {"points": [1, 2, 3, 4], "objective": [1.0 * (rank == 0), -rank, rank, -rank]}
-        for rank, name in enumerate(entropy_orders.CLOUDS)
+        for rank, name in enumerate(orders.CLOUDS)
     }
-    assert entropy_orders.ordered(found, "auto", 0) == {1: False, 2: True, 3: False, 4: True}
-    assert entropy_orders.right_from(found, "auto", 0) == 4
-    assert entropy_orders.right_from(found, "zeros", 0) is None
+    assert orders.ordered(found, "auto", 0) == {1: False, 2: True, 3: False, 4: True}
+    assert orders.right_from(found, "auto", 0) == 4
+    assert orders.right_from(found, "zeros", 0) is None
 
 
 # What is kept: the claims of the page
 
 
 def test_with_data_init_every_order_is_right_from_20k_points() -> None:
-    found = jobs.collect(entropy_orders.jobs(), KEPT)
+    found = jobs.collect(orders.jobs(), KEPT)
     for way in ("data", "auto"):
-        firsts = [entropy_orders.right_from(found, way, seed) for seed in range(entropy_orders.SEEDS)]
+        firsts = [orders.right_from(found, way, seed) for seed in range(orders.SEEDS)]
         assert all(first is not None and first <= 20_000 for first in firsts), (way, firsts)
 
 
@@ -239,9 +185,3 @@ def test_every_figure_draws_from_what_is_kept_and_from_nothing(tmp_path: Path) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: None)
         assert len(entropy.draw(tmp_path / "nothing", tmp_path)) == len(drawn)
-
-
-def test_the_page_is_what_the_results_say() -> None:
-    """Computed parts are renewed with `python -m voronaut.pages.entropy`."""
-    page = KEPT.parents[1] / entropy_page.PAGE
-    assert entropy_page.fill(page.read_text(), KEPT) == page.read_text()

@@ -1,6 +1,5 @@
 """What the estimator was asked for, judged from the kept results; and the tables and pages that tell it."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +8,7 @@ import pytest
 from voronaut.entropy.laws import COVERED, LAWS
 from voronaut.experiments.common import jobs
 from voronaut.experiments.common.jobs import Values
-from voronaut.experiments.entropy import errors as accuracy
-from voronaut.experiments.entropy.errors import figures as entropy_truth_figures
-from voronaut.experiments.entropy.errors import tables, units
-from voronaut.pages import entropy as entropy_page
+from voronaut.experiments.entropy.errors import figures, run, tables, units
 
 ROOT = Path(__file__).parents[3]
 KEPT = ROOT / "results" / "entropy"
@@ -20,12 +16,12 @@ KEPT = ROOT / "results" / "entropy"
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Values]:
-    return jobs.collect([*accuracy.jobs(), *units.jobs()], KEPT)
+    return jobs.collect([*run.jobs(), *units.jobs()], KEPT)
 
 
 @pytest.mark.parametrize(("dim", "limit"), [(2, 0.02), (8, 0.05), (17, 0.10), (64, 0.30)])
 def test_the_median_error_of_a_million_points_is_small(found: dict[str, Values], dim: int, limit: float) -> None:
-    errors = accuracy.errors(found, dim)
+    errors = run.errors(found, dim)
     assert len(errors) == 10 and all(len(values) == 5 for values in errors.values())
     for seed in range(5):
         assert np.median([abs(values[seed]) for values in errors.values()]) <= limit
@@ -36,7 +32,7 @@ def test_the_median_error_of_a_million_points_is_small(found: dict[str, Values],
 def test_no_error_is_large_on_what_it_is_made_for(
     found: dict[str, Values], dim: int, limit: float, points: int
 ) -> None:
-    errors = accuracy.errors(found, dim, points=points)
+    errors = run.errors(found, dim, points=points)
     made_for = [law for law in errors if law in COVERED]
     assert len(made_for) == 6
     assert max(abs(error) for law in made_for for error in errors[law]) <= limit
@@ -90,30 +86,6 @@ def test_tables_say_what_is_there() -> None:
 
 def test_equal_data_is_told_only_where_all_laws_were_done(found: dict[str, Values]) -> None:
     assert "0.3" not in tables.data_table(toy(0.3))
-    assert list(entropy_truth_figures.medians(found, 8, "mixture")) == list(accuracy.CHECKPOINTS)
-    assert list(entropy_truth_figures.medians(found, 8, "knn")) == [10_000, 30_000, 100_000]
-    assert entropy_truth_figures.medians(toy(0.3), 2, "knn") == {}
-
-
-# docs/entropy.md
-
-
-def test_the_users_page_is_what_was_measured() -> None:
-    """Renewed with `python -m voronaut.pages.entropy`."""
-    page = ROOT / entropy_page.USER_PAGE
-    assert entropy_page.fill_cost(page.read_text(), ROOT / entropy_page.COST) == page.read_text()
-
-
-def test_times_are_told_from_the_benchmark(tmp_path: Path) -> None:
-    measured = {
-        "machine": {"cpu": "Abacus", "date": "2026-01-01"},
-        "cost": [{"dim": 17, "stream": 8.0, "floor": 5.0, "stream/floor": 1.6, "start": 0.5}],
-        "kNN": [{"points": 10_000, "k-d tree": None, "all pairs": 60.0, "stream": 1.0, "kNN/stream": 60.0}],
-        "memory": [{"points": 50_000, "state kB": 900.0}, {"points": 800_000, "state kB": 901.0}],
-    }
-    path = tmp_path / "entropy.json"
-    path.write_text(json.dumps(measured))
-    told = entropy_page.fill_cost("<!-- computed: cost -->\n<!-- end -->\n", path)
-    assert "| 17 | 8.0 | 5.0 | 1.60 | 0.5 |" in told and "| 10,000 | – | 60.0 | 1.0 | 60.0 |" in told
-    assert "900 kB after 50,000 points and 901 kB after 800,000" in told and "Abacus" in told
-    assert entropy_page.NOT_MEASURED in entropy_page.fill_cost(told, tmp_path / "none.json")
+    assert list(figures.medians(found, 8, "mixture")) == list(run.CHECKPOINTS)
+    assert list(figures.medians(found, 8, "knn")) == [10_000, 30_000, 100_000]
+    assert figures.medians(toy(0.3), 2, "knn") == {}

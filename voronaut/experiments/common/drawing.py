@@ -1,6 +1,7 @@
 """What the figures of all experiments share: names, colours, bands around means, panels that wait for data."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,14 +9,21 @@ import numpy as np
 from voronaut.experiments.common import stats
 from voronaut.experiments.common.results import Result
 from voronaut.experiments.common.sweep import Cell
-from voronaut.plotting import COLORS
+from voronaut.plotting import COLORS, figure
 from voronaut.tasks.table import TASKS
 
 NAMES = {"none": "PPO", "kme": "PPO + KME", "rnd": "PPO + RND", "re3": "PPO + RE3"}
+NOT_RUN = "not run yet"
 GREY = "#8a8a8a"
+CURVES = {
+    "state_entropy": "entropy of a rollout's states (nats)",
+    "max_step_reward": "top dense reward of a rollout",
+    "extrinsic_return": "return",
+}
 SMOOTH = 5  # rollouts; curves only, never numbers
 Score = Callable[[Result], float]
 Runs = Mapping[str, Sequence[Result]]  # by method
+Panel = Callable[[Any, str, Score], None]  # axes, column, score
 
 
 def area(result: Result) -> float:
@@ -55,6 +63,14 @@ def scores(results: Sequence[Result], score: Score) -> Any:
     return np.array([score(result) for result in results])
 
 
+def means(results: Sequence[Result], forms: Mapping[Score, str]) -> list[str]:
+    """How many seeds there are, and for each score their mean with its t-interval."""
+    if not results:
+        return ["0", NOT_RUN, *[""] * (len(forms) - 1)]
+    texts = [stats.pretty(stats.mean_interval(scores(results, score)), form) for score, form in forms.items()]
+    return [str(len(results)), *texts]
+
+
 def stacked(results: Sequence[Result], key: str) -> tuple[Any, Any]:
     """(steps, curves of all seeds), gaps filled with the last value known."""
     return results[0].curve["env_steps"], np.stack([stats.carried(result.curve[key]) for result in results])
@@ -90,7 +106,7 @@ def in_order(runs: Runs) -> list[tuple[str, Sequence[Result]]]:
     return sorted(((m, rs) for m, rs in runs.items() if rs), key=lambda item: item[0] == "kme")
 
 
-def not_run(axes: Any, text: str = "not run yet") -> None:
+def not_run(axes: Any, text: str = NOT_RUN) -> None:
     """A panel that waits for data."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=GREY, style="italic")
     axes.set(xticks=[], yticks=[])
@@ -114,6 +130,19 @@ def share_y(grid: Any) -> None:
         for index, axes in enumerate(full):
             axes.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
             axes.tick_params(labelleft=index == 0)
+
+
+def grid(
+    path: Path, titles: Mapping[str, str], rows: Mapping[str, Score], panel: Panel, size: tuple[float, float]
+) -> None:
+    """A column per title and a row per score, each panel drawn by `panel`."""
+    with figure(path, columns=len(titles), rows=len(rows), size=size) as panels:
+        for column, (name, title) in enumerate(titles.items()):
+            for axes, (text, score) in zip(panels[:, column], rows.items(), strict=True):
+                panel(axes, name, score)
+                axes.set_ylabel(text if column == 0 else "")
+            panels[0, column].set_title(title)
+        share_y(panels)
 
 
 def dots(axes: Any, labels: Sequence[str], groups: Sequence[Any], color: str, line: str = "-") -> None:

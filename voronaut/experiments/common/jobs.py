@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from voronaut import machine
 
 Values = dict[str, Any]
+Results = Mapping[str, Values]  # by "part/name"
 Say = Callable[[str], None]
 
 

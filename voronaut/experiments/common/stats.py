@@ -26,6 +26,15 @@ class Interval(NamedTuple):
     high: Any
 
 
+def pretty(measured: Interval, form: str = ".1f") -> str:
+    """12.3 [10.1, 14.5], or the number alone where there is no interval."""
+    if not np.isfinite(measured.value):
+        return "–"
+    if not np.isfinite(measured.low):
+        return f"{measured.value:{form}}"
+    return f"{measured.value:{form}} [{measured.low:{form}}, {measured.high:{form}}]"
+
+
 def mean_interval(values: Any) -> Interval:
     """Mean over the first axis (seeds) ± t(n−1) · s/√n: the t-interval, as around the paper's curves."""
     values = np.asarray(values, float)

@@ -1,6 +1,8 @@
 """An experiment as data: cells of runs that are trained side by side, what is there of them, and running the rest."""
 
+import argparse
 import dataclasses
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +18,10 @@ from voronaut.training.progress import display, pretty
 SPEED = {"cheetah-run": 40_000, "walker-run": 15_000, "quadruped-run": 13_000, "humanoid-run": 7_000,
          "cartpole-swingup": 40_000, "acrobot-swingup": 40_000}  # fmt: skip
 BONUS = {"rnd": 116e-6, "re3": 116e-6}  # seconds per step besides: Walker alone on 2 cores
+
+
+Say = Callable[[str], None]
+Data = dict[str, dict[str, list[results.Result]]]  # by cell and method
 
 
 class Cell(NamedTuple):
@@ -36,6 +42,9 @@ class Plan(NamedTuple):
     work: Path  # checkpoints of what is under way
     methods: tuple[str, ...] = ()  # kinds of bonuses; empty: all that the cells have
     speed: Mapping[str, float] = SPEED  # by task
+
+
+Draw = Callable[[Plan, Path], list[Path]]
 
 
 class Found(NamedTuple):
@@ -107,7 +116,7 @@ def missing(plan: Plan, cell: Cell) -> Config | None:
     return dataclasses.replace(whole, methods=methods) if methods else None
 
 
-def run(plan: Plan, *, budget: float | None = None, say: Callable[[str], None] = print, quiet: bool = False) -> bool:
+def run(plan: Plan, *, budget: float | None = None, say: Say = print, quiet: bool = False) -> bool:
     """Run what is missing, cell by cell, until all is done (True) or the budget in seconds is spent (False)."""
     deadline = None if budget is None else time.monotonic() + budget
     for cell in plan.cells:
@@ -179,8 +188,37 @@ def under_way(plan: Plan, cell: Cell, label: str) -> float:
     return min(max(shares), 0.99)
 
 
-def collect(plan: Plan) -> tuple[dict[str, dict[str, list[results.Result]]], list[str]]:
+def collect(plan: Plan) -> tuple[Data, list[str]]:
     """Results by cell and method for drawing, and a line for each file that is not used."""
     found = {cell.name: find(plan, cell) for cell in plan.cells}
     runs = {name: {label: list(seeds.values()) for label, seeds in each.runs.items()} for name, each in found.items()}
     return runs, [trouble for each in found.values() for trouble in each.troubles]
+
+
+def used(plan: Plan, say: Say = print) -> Data:
+    """Results by cell and method; files that are not used are named."""
+    runs, troubles = collect(plan)
+    for trouble in troubles:
+        say(f"not used: {trouble}")
+    return runs
+
+
+def reproduce(
+    options: argparse.Namespace, plan: Plan, draw: Draw, figures: Path, run: Callable[..., bool] = run
+) -> int:
+    """Run what is missing of the chosen cells, redraw all figures, also of the other cells, and say what is there."""
+    names = ("methods", "seeds", "steps", "folder", "work")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    chosen = choose(options.only, make_plan(plan, **given))
+    if not options.status:
+        if not options.draw:
+            run(chosen, budget=options.budget)
+        try:
+            for path in draw(chosen._replace(cells=plan.cells, methods=plan.methods), options.figures or figures):
+                print(path)
+        except ImportError as error:
+            if options.draw:
+                raise
+            print(f"no figures: {error}", file=sys.stderr)
+    print(status(chosen))
+    return 0

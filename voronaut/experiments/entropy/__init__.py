@@ -1,4 +1,7 @@
-"""The paper's entropy experiments, corrected, and one it lacks: the error in nats. `voronaut reproduce entropy`."""
+"""The paper's entropy experiments, corrected, and one it lacks: the error in nats. `voronaut reproduce entropy`.
+
+Every part has `jobs`, and, from what they found, `computed`: its tables, and `draw`: its figures.
+"""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -6,25 +9,19 @@ from pathlib import Path
 
 from voronaut.experiments.common import jobs as small
 from voronaut.experiments.common.jobs import Job
-from voronaut.experiments.entropy import density as entropy_density
-from voronaut.experiments.entropy import errors as entropy_accuracy
-from voronaut.experiments.entropy import orders as entropy_orders
-from voronaut.experiments.entropy import shift as entropy_shift
-from voronaut.experiments.entropy import steps as entropy_steps
-from voronaut.experiments.entropy import walks as entropy_walks
-from voronaut.experiments.entropy.errors import units as entropy_units
+from voronaut.experiments.entropy import density, errors, orders, shift, steps, walks
+from voronaut.experiments.entropy.errors.run import older
 
+__all__ = ["computed", "draw", "reproduce"]
 FOLDER = Path("results/entropy")
 FIGURES = Path("docs/figures/entropy")
-MODULES = (
-    entropy_orders, entropy_steps, entropy_shift, entropy_walks, entropy_density, entropy_accuracy, entropy_units,
-)  # fmt: skip
+PARTS = (orders, steps, shift, walks, density, errors)
 
 
 def plan(seeds: int | None = None, points: int | None = None) -> list[Job]:
     """All jobs; with fewer seeds or points if asked."""
     given = {name: value for name, value in (("seeds", seeds), ("points", points)) if value is not None}
-    return [job for module in MODULES for job in module.jobs(**given)]
+    return [job for part in PARTS for job in part.jobs(**given)]
 
 
 def choose(only: Sequence[str], jobs: Sequence[Job]) -> list[Job]:
@@ -57,15 +54,23 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -
         for path in draw(folder, options.figures or FIGURES):
             say(str(path))
     say(small.status(chosen, folder))
-    if old := entropy_accuracy.older(small.collect(chosen, folder)):
+    if old := older(small.collect(chosen, folder)):
         say(f"{len(old)} results are of an older estimator (delete their files to measure again), the first: {old[0]}")
     return 0
 
 
 def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     """All figures, from the result files."""
-    from voronaut.experiments.entropy import figures as entropy_figures
-    from voronaut.experiments.entropy.errors import figures as entropy_truth_figures
-
     found = small.collect(plan(), folder)
-    return [*entropy_figures.draw(found, figures), *entropy_truth_figures.draw(found, figures)]
+    return [path for part in PARTS for path in part.draw(found, figures)]
+
+
+def computed(folder: Path = FOLDER) -> dict[str, str]:
+    """All tables, from the result files, and what is missing of these."""
+    jobs = plan()
+    found = small.collect(jobs, folder)
+    parts: dict[str, list[bool]] = {}
+    for job in jobs:
+        parts.setdefault(job.part, []).append(f"{job.part}/{job.name}" in found)
+    done = ", ".join(f"{part} {sum(mine)} of {len(mine)}" for part, mine in parts.items())
+    return {"missing": f"Jobs done: {done}.", **{n: text for part in PARTS for n, text in part.computed(found).items()}}

@@ -1,7 +1,8 @@
 """Theorem 1, to be seen: 1/(k m(c_i)) against the density as k grows, and where its conditions fail."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,11 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses.kme import KME
 from voronaut.entropy.density import Cells, measure, spread
-from voronaut.experiments.common.jobs import Job, Values
+from voronaut.experiments.common.drawing import GREY, not_run
+from voronaut.experiments.common.jobs import Job, Results, Values
 from voronaut.kernels import cpu_auto
+from voronaut.markdown import table
+from voronaut.plotting import figure
 
 Floats = NDArray[np.float64]
 CLUSTERS = (10, 30, 100, 300, 1000)
@@ -152,7 +156,7 @@ def jobs(seeds: int = SEEDS, points: int = POINTS) -> list[Job]:
     ]  # fmt: skip
 
 
-def curve(found: Mapping[str, Values], shape: str, dim: int, kind: str, name: str) -> dict[int, list[float]]:
+def curve(found: Results, shape: str, dim: int, kind: str, name: str) -> dict[int, list[float]]:
     """A number by k, one per seed."""
     values: dict[int, list[Any]] = {k: [] for k in CLUSTERS}
     for k in CLUSTERS:
@@ -160,3 +164,97 @@ def curve(found: Mapping[str, Values], shape: str, dim: int, kind: str, name: st
             result = found.get(f"density/{shape}-{dim}d-{k}-{seed}")
             values[k] += [result[kind][name]] if result and kind in result else []
     return {k: v for k, v in values.items() if v}
+
+
+CELLS = (
+    ("online", "as the stream leaves them"),
+    ("slower", "balanced further"),
+    ("quantiles", "centers at quantiles"),
+)
+
+
+def computed(found: Results) -> dict[str, str]:
+    """∫|p̂ − p| by k, and the balance at the largest."""
+    rows = []
+    for name, shape in SHAPES.items():
+        for dim in (1, 2):
+            for kind, label in CELLS[: 3 if dim == 1 else 2]:
+                errors = curve(found, name, dim, kind, "error")
+                cells = [f"{np.mean(errors[k]):.3f}" if k in errors else "–" for k in CLUSTERS]
+                last = max(errors, default=0)
+                told = [np.mean(curve(found, name, dim, kind, key).get(last, [math.nan])) for key in
+                        ("error_masses", "cv", "steepest", "widest")]  # fmt: skip
+                rows.append([shape.label, dim, label, *cells, *(f"{value:.2f}" for value in told)])
+    head = ["law", "d", "cells", *(f"k = {k}" for k in CLUSTERS), "with true masses", "std / mean of masses",
+            "steepest weights", "farthest point"]  # fmt: skip
+    return {"density": table(head, rows)}
+
+
+SIZES = {10: "#e0a21e", 100: "#d9692b", 1000: "#a3262a"}
+KINDS = {
+    ("online", "error"): ("#3b6fb6", "1/(k m), as the stream leaves the cells"),
+    ("slower", "error"): ("#2a9d62", "1/(k m), cells balanced further"),
+    ("slower", "error_masses"): (GREY, "P(c)/m, the same cells' true masses"),
+    ("quantiles", "error"): ("#d9692b", "1/(k m), centers at quantiles (1-D only)"),
+}
+ROWS = (
+    "density, 1-D,\ncenters at quantiles",
+    "density, 1-D, cells of a\nstream, balanced further",
+    "∫|p̂ − p|, 1-D",
+    "∫|p̂ − p|, 2-D",
+    "cell masses: std / mean",
+)
+
+
+def draw(found: Results, figures: Path) -> list[Path]:
+    """density.png: 1-D profiles, ∫|p̂ − p| over k in 1-D and 2-D, and how balanced the cells are."""
+    path = figures / "density.png"
+    with figure(path, columns=3, rows=5, size=(11, 14.5)) as grid:
+        for column, (name, shape) in enumerate(SHAPES.items()):
+            _profiles(grid[0, column], found, name, "quantiles")
+            _profiles(grid[1, column], found, name, "slower")
+            grid[0, column].set_title(f"{shape.label}: {shape.holds}", fontsize=9)
+            for row, dim in ((2, 1), (3, 2)):
+                _errors(grid[row, column], found, name, dim)
+            _balance(grid[4, column], found, name)
+        for row, label in enumerate(ROWS):
+            grid[row, 0].set_ylabel(label)
+        for axes, place in ((grid[0, 0], "lower center"), (grid[4, 0], "upper left")):
+            if axes.lines:
+                axes.legend(fontsize=7, loc=place)
+        grid[3, 0].legend(*grid[2, 0].get_legend_handles_labels(), fontsize=7, loc="lower left")  # there is room below
+    return [path]
+
+
+def _profiles(axes: Any, found: Results, name: str, kind: str) -> None:
+    shape = SHAPES[name]
+    axes.plot(GRID, shape.density(GRID), color="black", linewidth=2, alpha=0.4, label="p")
+    for k, color in SIZES.items():
+        result = found.get(f"density/{name}-1d-{k}-0")
+        if result and kind in result:
+            profile = result[kind]["profile"]
+            axes.plot(GRID, profile, color=color, linewidth=0.9, label=f"k = {k}")
+    axes.set(ylim=(0, 1.4 * shape.most), xlabel="x")
+
+
+def _errors(axes: Any, found: Results, name: str, dim: int) -> None:
+    for (kind, key), (color, label) in KINDS.items():
+        if by_size := curve(found, name, dim, kind, key):
+            means = [np.mean(values) for values in by_size.values()]
+            dashes = "--o" if kind == "quantiles" else "-o"
+            axes.plot(list(by_size), means, dashes, color=color, label=label, markersize=4)
+    if not axes.lines:
+        return not_run(axes)
+    axes.set(xscale="log", yscale="log", xlim=(8, 1250), ylim=(5e-4, 2), xlabel="clusters k")
+
+
+def _balance(axes: Any, found: Results, name: str) -> None:
+    for dim, marker in ((1, "o"), (2, "s")):
+        for kind, color in (("online", "#3b6fb6"), ("slower", "#2a9d62")):
+            if by_size := curve(found, name, dim, kind, "cv"):
+                label = f"{dim}-D, {'as the stream leaves them' if kind == 'online' else 'balanced further'}"
+                means = [np.mean(values) for values in by_size.values()]
+                axes.plot(list(by_size), means, f"-{marker}", color=color, label=label, markersize=4)
+    if not axes.lines:
+        return not_run(axes)
+    axes.set(xscale="log", xlim=(8, 1250), ylim=(0, 0.55), xlabel="clusters k")

@@ -1,12 +1,16 @@
 """How often must Algorithm 1 recompute a gap? The paper says in about 0.01 % of the steps."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from voronaut import presets
 from voronaut.bonuses.kme import KME
-from voronaut.experiments.common.jobs import Job, Values
+from voronaut.experiments.common.drawing import NOT_RUN
+from voronaut.experiments.common.jobs import Job, Results, Values
+from voronaut.markdown import table
+from voronaut.plotting import figure
 
 DIMS = (2, 4, 17, 64)
 POINTS = 300_000
@@ -50,3 +54,53 @@ def jobs(seeds: int = SEEDS, points: int = POINTS) -> list[Job]:
         )
         for dim in DIMS for init in ("zeros", "data") for seed in range(seeds)
     ]  # fmt: skip
+
+
+def shares(found: Results, dim: int, init: str, key: str) -> list[float]:
+    """One number per seed that is there."""
+    names = [f"steps/{dim}-{init}-{seed}" for seed in range(SEEDS)]
+    return [float(found[name][key]) for name in names if name in found]
+
+
+def computed(found: Results) -> dict[str, str]:
+    """Shares of steps, and gaps per step."""
+    rows = []
+    for init in ("zeros", "data"):
+        for dim in DIMS:
+            keys = ("steps_with_grown", "grown_per_step", "steps_with_recomputed", "recomputed_per_step")
+            told = [shares(found, dim, init, key) for key in keys]
+            if not told[0]:
+                rows.append(["0" if init == "zeros" else "states", dim, *[NOT_RUN] * 4])
+                continue
+            means = [float(np.mean(values)) for values in told]
+            rows.append(["0" if init == "zeros" else "states", dim, f"{means[0]:.0%}", f"{means[1]:.2f}",
+                         f"{means[2]:.0%}", f"{means[3]:.2f}"])  # fmt: skip
+    head = ["centers start at", "d", "steps in which a gap grew", "such gaps per step", "steps that recompute here",
+            "gaps recomputed per step"]  # fmt: skip
+    return {"steps": table(head, rows)}
+
+
+def draw(found: Results, figures: Path) -> list[Path]:
+    """recomputed.png: share of the steps in which a gap grew (the paper recomputes it), and in which one had to be."""
+    path = figures / "recomputed.png"
+    kinds = {
+        "steps_with_grown": "some gap grew:\nAlgorithm 1 recomputes it",
+        "steps_with_recomputed": "recomputed here",
+    }
+    with figure(path, columns=2, size=(11.5, 3.6)) as grid:
+        for axes, init in zip(grid, ("zeros", "data"), strict=True):
+            for offset, (key, label) in zip((-0.2, 0.2), kinds.items(), strict=True):
+                places, means = [], []
+                for place, dim in enumerate(DIMS):
+                    if told := shares(found, dim, init, key):
+                        places.append(place + offset)
+                        means.append(100 * float(np.mean(told)))
+                axes.bar(places, means, width=0.38, label=label, color="#3b6fb6" if offset < 0 else "#2a9d62")
+            axes.axhline(0.01, color="#c8443f", linestyle="--", label="the paper: about 0.01 %")
+            axes.set_xticks(range(len(DIMS)), [f"d = {dim}" for dim in DIMS])
+            axes.set(yscale="log", ylim=(0.003, 150))
+            axes.set_title(f"centers start at {'0' if init == 'zeros' else 'states'}")
+            axes.set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
+        grid[0].set_ylabel("% of steps")
+        grid[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
+    return [path]

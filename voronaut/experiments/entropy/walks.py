@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,12 @@ from numpy.typing import NDArray
 
 from voronaut import presets
 from voronaut.bonuses.kme import KME
-from voronaut.experiments.common.jobs import Job, Values
-from voronaut.experiments.entropy.orders import finite
+from voronaut.experiments.common.drawing import NOT_RUN, not_run
+from voronaut.experiments.common.jobs import Job, Results, Values
+from voronaut.experiments.entropy.curves import curves, falling, finite, line
 from voronaut.kernels.compiled import compiled
+from voronaut.markdown import table
+from voronaut.plotting import figure
 
 Floats = NDArray[np.float64]
 DIMS = (2, 4, 64)
@@ -20,6 +24,7 @@ STEP = 0.01  # length of a proposed step, its direction is uniform: the release'
 GIVE_UP = 500  # rejections in a row after which the release's walk goes to 0
 CHECKPOINTS = (1_000, 10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 SEEDS = 3
+COLORS = ("#3b6fb6", "#e08a1e", "#c8443f")
 BATCH = 1_000
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "zeros": presets.paper().kme,
@@ -131,12 +136,67 @@ def jobs(seeds: int = SEEDS, points: int = CHECKPOINTS[-1]) -> list[Job]:
     ]  # fmt: skip
 
 
-def orders(found: Mapping[str, Values], sampler: str, dim: int, seed: int, read_out: str) -> dict[int, bool] | None:
-    """Whether the three variances stand in their order, at each checkpoint; None if a result is missing."""
-    curves = [found.get(f"walks/{sampler}-{dim}-{variance}-{seed}") for variance in VARIANCES]
-    if any(curve is None for curve in curves):
-        return None
-    values = np.array([[np.nan if v is None else v for v in curve[read_out]] for curve in curves if curve])
-    points = next(curve["points"] for curve in curves if curve)
-    falling = np.all(np.diff(values, axis=0) < 0, axis=0)
-    return {int(at): bool(holds) for at, holds in zip(points, falling, strict=True)}
+def orders(found: Results, sampler: str, dim: int, read_out: str) -> list[dict[int, bool]]:
+    """Whether the three variances stand in their order, at each checkpoint, of every seed that is there."""
+    names = [[f"walks/{sampler}-{dim}-{variance}-{seed}" for variance in VARIANCES] for seed in range(SEEDS)]
+    return [told for each in names if (told := falling(found, each, read_out))]
+
+
+def computed(found: Results) -> dict[str, str]:
+    """At how many of the checkpoints the three variances stand in their order, and what the walks really visit."""
+    rows = []
+    for sampler in SAMPLERS:
+        for dim in DIMS:
+            row: list[Any] = [sampler, dim]
+            for read_out in ("zeros.objective", "zeros.entropy", "auto.objective", "auto.entropy"):
+                held = [holds for each in orders(found, sampler, dim, read_out) for holds in each.values()]
+                row.append(f"{sum(held)} of {len(held)}" if held else NOT_RUN)
+            last = [list(each.values())[-1] for each in orders(found, sampler, dim, "zeros.objective")]
+            row.append(f"{sum(last)} of {len(last)} seeds right" if last else NOT_RUN)
+            rows.append([*row, _visited(found, sampler, dim)])
+    head = ["walk", "d", "L, the paper's", "entropy, the paper's", "L, scale-free", "entropy, scale-free",
+            "L, the paper's, at 1M", "variance visited / asked"]  # fmt: skip
+    return {"walks": table(head, rows)}
+
+
+def _visited(found: Results, sampler: str, dim: int) -> str:
+    """Second half of the"""
+    shares = []
+    for variance in VARIANCES:
+        names = [f"walks/{sampler}-{dim}-{variance}-{seed}" for seed in range(SEEDS)]
+        seen = [found[name]["variance_seen"] / variance for name in names if name in found]
+        shares.append(f"{np.mean(seen):.2f}" if seen else "–")
+    return ", ".join(shares)
+
+
+ROWS = (  # sampler, curve, what it is divided by, label
+    ("metropolis", "zeros.objective", 300, "Metropolis walk\n" r"$L_{\sqrt{\cdot}}/k$, the paper's numbers"),
+    ("release", "zeros.objective", 300, "the release's walk\n" r"$L_{\sqrt{\cdot}}/k$, the paper's numbers"),
+    ("metropolis", "auto.entropy", 1, "Metropolis walk\nentropy in nats, scale-free"),
+    ("release", "auto.entropy", 1, "the release's walk\nentropy in nats, scale-free"),
+)
+
+
+def draw(found: Results, figures: Path) -> list[Path]:
+    """walks.png: objective and entropy along random walks; dashed: the truth of the Gaussian walked on."""
+    path = figures / "walks.png"
+    with figure(path, columns=3, rows=len(ROWS), size=(11, 11)) as grid:
+        for row, (sampler, key, divide, name) in zip(grid, ROWS, strict=True):
+            for axes, dim in zip(row, DIMS, strict=True):
+                for color, variance in zip(COLORS, VARIANCES, strict=True):
+                    names = [f"walks/{sampler}-{dim}-{variance}-{seed}" for seed in range(SEEDS)]
+                    line(axes, curves(found, names, key), color, rf"$\sigma^2={variance:g}$", divide)
+                    if key.endswith("entropy") and axes.lines:
+                        axes.axhline(truth(dim, variance), color=color, linestyle="--", linewidth=1)
+                if not axes.lines:
+                    not_run(axes)
+                    continue
+                axes.set(xscale="log")
+            row[0].set_ylabel(name)
+        for axes, dim in zip(grid[0], DIMS, strict=True):
+            axes.set_title(f"d = {dim}")
+        for axes in grid[-1]:
+            axes.set_xlabel("states")
+        if grid[0, 0].lines:
+            grid[0, 0].legend(loc="upper left")
+    return [path]

@@ -1,36 +1,31 @@
 """The figures of the exploration experiment, drawn from the result files and nothing else."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from voronaut.experiments.common import drawing, stats, sweep
+from voronaut.experiments.common.drawing import CURVES
 from voronaut.experiments.common.results import Result
 from voronaut.experiments.common.sweep import Cell, Plan
+from voronaut.experiments.exploration.run import FIGURES, PLAN
 from voronaut.plotting import COLORS, figure
 from voronaut.tasks.table import TASKS
 
 Data = Mapping[str, drawing.Runs]  # by cell
 SCORES: dict[str, drawing.Score] = {"area": drawing.area, "final": drawing.final}
 SCORE_NAMES = {"area": "mean return over training (area under the curve)", "final": "final return (last 10 % of steps)"}
-CURVES = {
-    "state_entropy": "entropy of a rollout's states (nats)",
-    "max_step_reward": "top dense reward of a rollout",
-    "extrinsic_return": "return",
-}
 HIGHEST = {"max_step_reward": 1.03, "extrinsic_return": 1000.0}  # what a task can give
 LOWEST_TOP = {"max_step_reward": 0.0, "extrinsic_return": 1.0}  # of an axis: next to nothing shall look so
 METHODS = ("kme", "re3", "rnd", "none")  # from top to bottom
 RIVALS = METHODS[1:]
 
 
-def draw(plan: Plan, figures: Path, say: Callable[[str], None] = print) -> list[Path]:
+def draw(plan: Plan = PLAN, figures: Path = FIGURES, say: sweep.Say = print) -> list[Path]:
     """All figures; files that are not used are named."""
-    data, troubles = sweep.collect(plan)
-    for trouble in troubles:
-        say(f"not used: {trouble}")
+    data = sweep.used(plan, say)
     drawers = {"returns": returns, "scores": scores, "iqm": iqm, "improvement": improvement,
                "discovery": discovery, "cost": cost}  # fmt: skip
     for name, drawer in drawers.items():

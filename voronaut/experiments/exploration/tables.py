@@ -7,6 +7,7 @@ import numpy as np
 
 from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.common.results import Result
+from voronaut.experiments.common.stats import pretty
 from voronaut.experiments.common.sweep import Cell, Plan
 from voronaut.experiments.exploration.figures import (
     METHODS,
@@ -18,23 +19,18 @@ from voronaut.experiments.exploration.figures import (
     complete,
     normalised,
 )
+from voronaut.experiments.exploration.run import PLAN
+from voronaut.markdown import table
 
 SHORT = {"area": "mean return", "final": "final return"}
 PROGRESS = 10.0  # a mean final return of 1 % of the highest possible
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
-
-
-def pretty(measured: stats.Interval, form: str = ".1f") -> str:
-    """12.3 [10.1, 14.5], or the number alone where there is no interval."""
-    if not np.isfinite(measured.value):
-        return "–"
-    if not np.isfinite(measured.low):
-        return f"{measured.value:{form}}"
-    return f"{measured.value:{form}} [{measured.low:{form}}, {measured.high:{form}}]"
+def computed(plan: Plan = PLAN) -> dict[str, str]:
+    """The parts of docs/results.md about this experiment."""
+    data, troubles = sweep.collect(plan)
+    makers = {"claims": claims, "tasks": tasks, "chances": chances, "iqm": iqms, "costs": costs}
+    return {"missing": missing(plan, data, troubles), **{name: make(plan, data) for name, make in makers.items()}}
 
 
 def tasks(plan: Plan, data: Data) -> str:
@@ -53,7 +49,7 @@ def tasks(plan: Plan, data: Data) -> str:
 
 def _numbers(results: Sequence[Result]) -> list[str]:
     if not results:
-        return ["0", "not run yet", "", "", "", "", ""]
+        return ["0", drawing.NOT_RUN, "", "", "", "", ""]
     ends = drawing.scores(results, drawing.final)
     return [
         str(len(results)),
@@ -130,14 +126,6 @@ def missing(plan: Plan, data: Data, troubles: Sequence[str]) -> str:
         state = f"seeds done: {texts}" if any(counts.values()) else "not run"
         lines.append(f"- {cell.name}: " + ("complete" if cell in complete(plan, data) else state))
     return "\n".join([*lines, *(f"- not used: {trouble}" for trouble in troubles)])
-
-
-def progress(name: str, plan: Plan) -> str:
-    """One line about another sweep: runs done of runs planned."""
-    data, troubles = sweep.collect(plan)
-    done = {cell: sum(map(len, runs.values())) for cell, runs in data.items()}
-    texts = ", ".join(f"{cell} {done[cell]} of {len(runs) * plan.seeds}" for cell, runs in data.items())
-    return "\n".join([f"- {name}, runs done: {texts}", *(f"- not used: {trouble}" for trouble in troubles)])
 
 
 class Verdict(NamedTuple):
@@ -234,6 +222,6 @@ def claims(plan: Plan, data: Data) -> str:
     for cell in plan.cells:
         for claim in CLAIMS[cell.task]:
             done = all(len(data[cell.name].get(method, ())) == plan.seeds for method in claim.needs)
-            verdict = claim.judge(plan, data, cell) if done else Verdict("not run yet", "–")
+            verdict = claim.judge(plan, data, cell) if done else Verdict(drawing.NOT_RUN, "–")
             rows.append([cell.name, claim.text, verdict.measured, verdict.holds])
     return table(["cell", "the paper says", "measured here", "verdict"], rows)

@@ -5,147 +5,16 @@ representative one; more clusters (k) buy stability and accuracy; long rollouts 
 are paid, buy stability; online, a gap has to be computed anew in about 0.01 % of the steps.
 """
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import argparse
 
-import numpy as np
+from voronaut.experiments.common import sweep
+from voronaut.experiments.parameters.figures import draw
+from voronaut.experiments.parameters.run import FIGURES, PLAN
+from voronaut.experiments.parameters.tables import computed
 
-from voronaut import presets
-from voronaut.experiments import exploration
-from voronaut.experiments.common import drawing, stats, sweep
-from voronaut.experiments.common.results import Result
-from voronaut.experiments.common.sweep import Cell, Plan
-from voronaut.plotting import COLORS, figure
-from voronaut.training import ways
-
-FIGURES = exploration.FIGURES
-TASK, PAPER = "cheetah-run", "paper"
-# Besides the paper's own values, which are run once, in the cell "paper".
-VALUES = {
-    "balance": ("0", "1e-5", "1e-3"),
-    "step_size": ("0.005", "0.2"),
-    "clusters": ("100", "1000"),
-    "objective": ("log",),
-    ways.OPTION: ("in-order", "online", "online-shuffled"),
-}
-ORDER = ("sqrt", "log", *ways.WAYS)  # of values that are words, the paper's first
-ROLLOUTS = (4_096, 65_536)  # the agent's and the bonus's alike: Algorithm 2 has one B
-SYMBOLS = {"balance": "κ", "step_size": "α", "clusters": "k", "objective": "f", "absorb": "", "rollout": "B"}
-ONLINE = tuple(name for name, way in ways.WAYS.items() if way.online)
+__all__ = ["PLAN", "computed", "draw", "reproduce"]
 
 
-def _cell(name: str, **choices: Any) -> Cell:
-    return Cell(name, TASK, {"bonuses": ("kme",), **choices})
-
-
-SWEEP = (
-    _cell(PAPER),
-    *(_cell(name, sweep={f"kme.{name}": values}) for name, values in VALUES.items()),
-    *(_cell(f"rollout-{size}", rollout=size) for size in ROLLOUTS),
-)
-PLAN = Plan(cells=SWEEP, seeds=3, steps=2_000_000, folder=Path("results/parameters"), work=Path("runs/parameters"))
-
-
-def _last(name: str) -> drawing.Score:
-    """A metric of KME at the end."""
-
-    def score(result: Result) -> float:
-        return float(result.about["last_metrics"].get(f"kme/{name}", np.nan))
-
-    return score
-
-
-def per_state(name: str) -> drawing.Score:
-    """A total of KME's, by the states that it has absorbed."""
-
-    def score(result: Result) -> float:
-        return _last(name)(result) / _last("states")(result)
-
-    return score
-
-
-ROWS: dict[str, drawing.Score] = {
-    "mean return over training": drawing.area,
-    "top dense reward": drawing.top,
-    "state entropy (nats)": drawing.entropy,
-    "spread of counts": _last("count_cv"),  # standard deviation / mean: 0 is a balanced diagram
-    "spread of cell masses": _last("cell_mass_cv"),  # of a fair sample of all states
-}
-
-
-def points(plan: Plan) -> tuple[dict[str, dict[str, list[Result]]], list[str]]:
-    """Runs by parameter and value, the paper's value in its place, and a line for each file that is not used."""
-    runs, troubles = sweep.collect(plan)
-    paper = presets.paper()
-    by_parameter = {}
-    for name, values in VALUES.items():
-        usual = _text(paper.kme.get(name, ways.USUAL))
-        mine = dict(zip(values, runs[name].values(), strict=True)) | {usual: runs[PAPER]["kme"]}
-        by_parameter[name] = {value: mine[value] for value in sorted(mine, key=_size)}
-    lengths = {size: runs[f"rollout-{size}"]["kme"] for size in ROLLOUTS} | {paper.ppo["rollout"]: runs[PAPER]["kme"]}
-    by_parameter["rollout"] = {str(size): lengths[size] for size in sorted(lengths)}
-    return by_parameter, troubles
-
-
-def _text(value: Any) -> str:
-    """A value as `VALUES` writes it: 1e-4, 0.05, 300, sqrt."""
-    return f"{value:.0e}".replace("e-0", "e-") if isinstance(value, float) and value < 1e-3 else str(value)
-
-
-def _size(value: str) -> float:
-    return ORDER.index(value) if value in ORDER else float(value)
-
-
-def draw(plan: Plan = PLAN, figures: Path = FIGURES, say: Callable[[str], None] = print) -> list[Path]:
-    """parameters.png: return, top reward, entropy and balance against each parameter."""
-    by_parameter, troubles = points(plan)
-    for trouble in troubles:
-        say(f"not used: {trouble}")
-    path = figures / "parameters.png"
-    with figure(path, columns=len(by_parameter), rows=len(ROWS), size=(15, 10.5)) as grid:
-        for column, (name, runs) in enumerate(by_parameter.items()):
-            for axes, (text, score) in zip(grid[:, column], ROWS.items(), strict=True):
-                _panel(axes, runs, score)
-                axes.set_ylabel(text if column == 0 else "")
-            grid[0, column].set_title(f"{name} {SYMBOLS[name]}")
-        drawing.share_y(grid)
-    return [path]
-
-
-def _panel(axes: Any, runs: drawing.Runs, score: drawing.Score) -> None:
-    if not any(runs.values()):
-        return drawing.not_run(axes)
-    labels = [value.replace("-", "\n") if value in ways.WAYS else value for value in runs]
-    groups = [drawing.scores(results, score) for results in runs.values()]
-    line = "none" if any(value in ORDER for value in runs) else "-"
-    drawing.dots(axes, labels, groups, COLORS["kme"], line)
-    axes.tick_params(axis="x", labelsize=8)
-
-
-def table(plan: Plan = PLAN) -> str:
-    """Markdown: one row per parameter and value, means over seeds with t-intervals."""
-    by_parameter = points(plan)[0]
-    if not any(results for runs in by_parameter.values() for results in runs.values()):
-        return "Nothing has been run yet."
-    lines = ["| parameter | value | seeds | " + " | ".join(ROWS) + " |", "|---" * (3 + len(ROWS)) + "|"]
-    for name, runs in by_parameter.items():
-        for value, results in runs.items():
-            numbers = [stats.mean_interval(drawing.scores(results, score)) for score in ROWS.values() if results]
-            texts = [f"{n.value:.2f} [{n.low:.2f}, {n.high:.2f}]" for n in numbers] or ["not run yet"] * len(ROWS)
-            lines.append(
-                f"| {f'{name} {SYMBOLS[name]}'.strip()} | {value} | {len(results)} | " + " | ".join(texts) + " |"
-            )
-    return "\n".join(lines)
-
-
-def recomputed(plan: Plan = PLAN) -> str:
-    """Markdown: gaps per state that grew, which the paper computes anew, and those that had to be here."""
-    runs = points(plan)[0][ways.OPTION]
-    lines = ["| absorb | seeds | gaps that grew, per state | gaps recomputed here, per state |", "|---" * 4 + "|"]
-    for value in ONLINE:
-        numbers = [stats.mean_interval(drawing.scores(runs[value], per_state(name))) for name in
-                   ("grown_gaps", "recomputed_gaps") if runs[value]]  # fmt: skip
-        texts = [f"{n.value:.3f} [{n.low:.3f}, {n.high:.3f}]" for n in numbers] or ["not run yet", ""]
-        lines.append(f"| {value} | {len(runs[value])} | " + " | ".join(texts) + " |")
-    return "\n".join(lines)
+def reproduce(options: argparse.Namespace) -> int:
+    """`voronaut reproduce parameters`."""
+    return sweep.reproduce(options, PLAN, draw, FIGURES)

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from voronaut.entropy.laws import COVERED
-from voronaut.experiments.common.jobs import Values
-from voronaut.experiments.entropy import errors as accuracy
-from voronaut.experiments.entropy.errors import units
-from voronaut.experiments.entropy.tables import NOT_RUN, Found, table
+from voronaut.experiments.common.drawing import NOT_RUN
+from voronaut.experiments.common.jobs import Results, Values
+from voronaut.experiments.entropy.errors import run, units
+from voronaut.markdown import table
 
 RIVALS = {"knn": "kNN", "kde": "KDE", "gmm": "GMM", "gaussian": "one Gaussian"}
 
 
-def accuracy_table(found: Found) -> str:
+def accuracy_table(found: Results) -> str:
     """Median and largest absolute error over laws (mean over seeds), seconds per million points."""
     rows = []
-    for dim in accuracy.DIMS:
+    for dim in run.DIMS:
         for method in ("mixture", "moments", "bound"):
-            target = accuracy.TARGETS[dim] if method == "mixture" else ""
+            target = run.TARGETS[dim] if method == "mixture" else ""
             sizes, seeds = _sizes(found, dim, method), _seeds(found, dim, method)
             if not sizes:
                 rows.append([dim, method, NOT_RUN, target, "", "", ""])
@@ -36,38 +36,38 @@ def _worst(sizes: dict[str, float]) -> str:
     return f"{sizes[law]:.2f} ({law})".replace("inf", "∞")
 
 
-def _sizes(found: Found, dim: int, method: str = "mixture", points: int = accuracy.POINTS) -> dict[str, float]:
+def _sizes(found: Results, dim: int, method: str = "mixture", points: int = run.POINTS) -> dict[str, float]:
     """Mean absolute error over seeds, by law; infinite where an estimate is."""
-    errors = accuracy.errors(found, dim, method, points)
+    errors = run.errors(found, dim, method, points)
     return {law: float(np.mean(np.nan_to_num(np.abs(values), nan=np.inf))) for law, values in errors.items()}
 
 
-def _seeds(found: Found, dim: int, method: str) -> int:
+def _seeds(found: Results, dim: int, method: str) -> int:
     """The fewest of any law."""
-    return min((len(values) for values in accuracy.errors(found, dim, method).values()), default=0)
+    return min((len(values) for values in run.errors(found, dim, method).values()), default=0)
 
 
-def _seconds(found: Found, dim: int, method: str) -> float:
-    names = [f"accuracy/{law}-{dim}-{method}-{seed}" for law in accuracy.NAMES for seed in range(accuracy.SEEDS)]
+def _seconds(found: Results, dim: int, method: str) -> float:
+    names = [f"accuracy/{law}-{dim}-{method}-{seed}" for law in run.NAMES for seed in range(run.SEEDS)]
     return float(np.median([found[name]["fit_seconds"] for name in names if name in found] or [math.nan]))
 
 
-def law_table(found: Found) -> str:
+def law_table(found: Results) -> str:
     """Mean error with its sign and spread over seeds, law by law, at a million points."""
     rows = []
-    for law in accuracy.NAMES:
-        told = [accuracy.errors(found, dim).get(law) for dim in accuracy.DIMS]
+    for law in run.NAMES:
+        told = [run.errors(found, dim).get(law) for dim in run.DIMS]
         rows.append([law, *(f"{np.mean(v):+.3f} ± {np.std(v):.3f}" if v else NOT_RUN for v in told)])
-    return table(["law", *(f"d = {dim}" for dim in accuracy.DIMS)], rows)
+    return table(["law", *(f"d = {dim}" for dim in run.DIMS)], rows)
 
 
-def worst_table(found: Found) -> str:
+def worst_table(found: Results) -> str:
     """The largest error from 300,000 points on, over the laws that the estimator is made for, every seed and unit."""
     rows: list[list[Any]] = []
     for dim in units.DIMS:
         row: list[Any] = [dim, units.LIMITS[dim]]
-        for points in (units.POINTS, accuracy.POINTS):
-            errors = accuracy.errors(found, dim, points=points)
+        for points in (units.POINTS, run.POINTS):
+            errors = run.errors(found, dim, points=points)
             row.append(_largest({law: max(np.abs(v)) for law, v in errors.items() if law in COVERED}))
         row += [_largest({law: abs(e) for law, e in units.errors(found, dim, way).items()}) for way in units.WAYS]
         rows.append(row)
@@ -83,11 +83,11 @@ def _largest(sizes: dict[str, Any]) -> str:
     return f"{sizes[worst]:.3f} ({worst}; of {len(sizes)} laws)"
 
 
-def data_table(found: Found) -> str:
+def data_table(found: Results) -> str:
     """Median absolute error over the ten laws of everybody at the same points; nothing where not all laws were done."""
     rows = []
-    for dim in accuracy.DIMS:
-        for points in accuracy.CHECKPOINTS:
+    for dim in run.DIMS:
+        for points in run.CHECKPOINTS:
             mine = [_all_laws(_sizes(found, dim, method, points)) for method in ("mixture", "moments")]
             others = [_all_laws(_rival_sizes(found, dim, method, points)) for method in RIVALS]
             rows.append([dim, f"{points:,}", *mine, *others])
@@ -95,24 +95,24 @@ def data_table(found: Found) -> str:
 
 
 def _all_laws(sizes: dict[str, float]) -> str:
-    return f"{np.median(list(sizes.values())):.3f}" if len(sizes) == len(accuracy.NAMES) else "–"
+    return f"{np.median(list(sizes.values())):.3f}" if len(sizes) == len(run.NAMES) else "–"
 
 
-def _rival_sizes(found: Found, dim: int, method: str, points: int) -> dict[str, float]:
-    told = {law: accuracy.rival(found, law, dim, method, points) for law in accuracy.NAMES}
+def _rival_sizes(found: Results, dim: int, method: str, points: int) -> dict[str, float]:
+    told = {law: run.rival(found, law, dim, method, points) for law in run.NAMES}
     return {law: abs(t["error"]) for law, t in told.items() if t and t["error"] is not None}
 
 
-def rival_table(found: Found) -> str:
+def rival_table(found: Results) -> str:
     """What the others take at the most points they could, per million points at that size, and with equal memory."""
     rows = []
-    for dim in accuracy.DIMS:
+    for dim in run.DIMS:
         mine = _sizes(found, dim)
         if mine:
-            rows.append([dim, "`mixture`", f"{accuracy.POINTS:,}", f"{_seconds(found, dim, 'mixture'):.1f}",
+            rows.append([dim, "`mixture`", f"{run.POINTS:,}", f"{_seconds(found, dim, 'mixture'):.1f}",
                          f"{_seconds(found, dim, 'mixture'):.1f}", "all", _all_laws(mine)])  # fmt: skip
         for method, label in RIVALS.items():
-            told = [t for law in accuracy.NAMES if (t := accuracy.rival(found, law, dim, method))]
+            told = [t for law in run.NAMES if (t := run.rival(found, law, dim, method))]
             rows.append([dim, label, *_most(told)])
     head = ["d", "method", "most points", "s at that size", "s per 1M points there", "points its memory allows",
             "median error with these"]  # fmt: skip
@@ -128,22 +128,22 @@ def _most(told: Sequence[Values]) -> list[str]:
     rates = [t["seconds"] / t["points"] * 1e6 for t in told]
     few = np.median([abs(t["error_kept"]) for t in told if t["error_kept"] is not None])
     return [points, f"{np.median([t['seconds'] for t in told]):.1f}", f"{np.median(rates):,.1f}",
-            "all" if kept >= accuracy.POINTS else f"{kept:,}", f"{few:.3f}"]  # fmt: skip
+            "all" if kept >= run.POINTS else f"{kept:,}", f"{few:.3f}"]  # fmt: skip
 
 
-def knn_wins(found: Found) -> str:
+def knn_wins(found: Results) -> str:
     """Laws where nearest neighbours are closer to the truth: at equal data, and against a million in the estimator."""
     rows = []
-    for dim in accuracy.DIMS:
-        for points in accuracy.CHECKPOINTS:
+    for dim in run.DIMS:
+        for points in run.CHECKPOINTS:
             theirs = _rival_sizes(found, dim, "knn", points)
-            if len(theirs) == len(accuracy.NAMES):
+            if len(theirs) == len(run.NAMES):
                 rows.append([dim, f"{points:,}", f"{points:,}", *_wins(theirs, _sizes(found, dim, points=points))])
-        told = {law: t for law in accuracy.NAMES if (t := accuracy.rival(found, law, dim, "knn"))}
+        told = {law: t for law in run.NAMES if (t := run.rival(found, law, dim, "knn"))}
         most = sorted({t["points"] for t in told.values()})
-        if most and most[0] < accuracy.POINTS:
+        if most and most[0] < run.POINTS:
             sizes = {law: abs(t["error"]) for law, t in told.items() if t["error"] is not None}
-            rows.append([dim, " to ".join(f"{n:,}" for n in most), f"{accuracy.POINTS:,}",
+            rows.append([dim, " to ".join(f"{n:,}" for n in most), f"{run.POINTS:,}",
                          *_wins(sizes, _sizes(found, dim))])  # fmt: skip
     return table(["d", "points, kNN", "points, here", "laws", "kNN is closer for (its error / ours)"], rows)
 
@@ -154,7 +154,7 @@ def _wins(theirs: dict[str, float], mine: dict[str, float]) -> list[str]:
     return [f"{len(wins)} of {len(theirs)}", ", ".join(wins) or "none"]
 
 
-TABLES: dict[str, Callable[[Found], str]] = {
+TABLES: dict[str, Callable[[Results], str]] = {
     "accuracy": accuracy_table,
     "laws": law_table,
     "worst": worst_table,

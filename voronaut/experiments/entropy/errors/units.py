@@ -1,7 +1,6 @@
 """Does the unit of the data matter? Laws the estimator is made for, each as it is and in other units."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,9 @@ from numpy.typing import NDArray
 
 from voronaut.entropy.laws import COVERED, LAWS
 from voronaut.entropy.stream import ESTIMATOR_VERSION
-from voronaut.experiments.common.jobs import Job, Values
-from voronaut.experiments.entropy.errors import CLUSTERS, stream
-from voronaut.experiments.entropy.orders import finite
+from voronaut.experiments.common.jobs import Job, Results, Values
+from voronaut.experiments.entropy.curves import finite
+from voronaut.experiments.entropy.errors.run import CLUSTERS, stream
 
 Floats = NDArray[np.float64]
 DIMS = (2, 8, 17)
@@ -55,7 +54,7 @@ def jobs(seeds: int = 1, points: int = POINTS) -> list[Job]:
     ]  # fmt: skip
 
 
-def errors(found: Mapping[str, Values], dim: int, way: str) -> dict[str, float]:
+def errors(found: Results, dim: int, way: str) -> dict[str, float]:
     """Error by law of the results that are there."""
     told: dict[str, Any] = {law: found.get(f"units/{law}-{dim}-{way}-0") for law in COVERED}
     return {law: math.inf if r["error"] is None else float(r["error"]) for law, r in told.items() if r}
