@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.report import toys
 from voronaut.cli import main
 from voronaut.experiments.common import results
-from voronaut.report import command, labels, log, report
+from voronaut.report import command, content, report, trained
 from voronaut.report.records import Reading
 
 NOW = 2e9
@@ -102,7 +102,7 @@ def test_folders_may_overlap_nest_and_be_single_runs(tmp_path: Path) -> None:
 
 def test_runs_of_one_name_are_not_averaged_unless_they_are_of_one_method(tmp_path: Path) -> None:
     one, two = toys.experiment(tmp_path / "one"), toys.experiment(tmp_path / "two", seeds=1)
-    names = {run.method for run in labels.distinct(read(one, two).runs)}
+    names = {run.method for run in content.distinct(read(one, two).runs)}
     assert names == {"kme (one)", "kme (two)", "none (one)", "none (two)"}
     three = toys.config(seeds=4)
     three["seeds"] = [2, 3]
@@ -110,7 +110,7 @@ def test_runs_of_one_name_are_not_averaged_unless_they_are_of_one_method(tmp_pat
     for method in ("kme", "none"):
         (two / f"{method}-0").rename(two / f"{method}-2")
         toys.log(two / f"{method}-3" / "progress.jsonl", [toys.row(1, 3, method)])
-    merged = labels.distinct(read(one, two).runs)
+    merged = content.distinct(read(one, two).runs)
     assert {run.method for run in merged} == {"kme", "none"} and len(merged) == 8
 
 
@@ -143,7 +143,7 @@ NESTED = st.recursive(
 def test_no_file_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("log") / "progress.jsonl"
     path.write_bytes(content + b"\n" + b'{"env_steps": 1e300}\n')
-    columns, _ = log.read(path)
+    columns, _ = trained.read_log(path)
     assert len({len(values) for values in columns.values()}) == 1
     assert (np.diff(columns["env_steps"]) > 0).all() and not np.isinf(columns["env_steps"]).any()
 

@@ -1,12 +1,12 @@
 """`voronaut demo`: PPO with and without KME in the maze, side by side: a film, a picture, a table and a page."""
 
-import importlib.util
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from voronaut import missing
 from voronaut.demo import film
 from voronaut.training.api import configure
 from voronaut.training.config import Config
@@ -62,9 +62,7 @@ def choose(
 
 def check(out: Path) -> None:
     """Refuse before training what would fail after it."""
-    for module, extra in (("jax", "train"), ("matplotlib", "train")):
-        if importlib.util.find_spec(module) is None:
-            raise ImportError(f"{module} is missing. Install it with: pip install 'voronaut[{extra}]'")
+    missing.check("jax", "matplotlib", extra="train")
     try:
         if out.exists() and any(out.iterdir()) and not (out / "runs").is_dir():
             raise ValueError(f"{out} is not empty and holds no demo. Choose another folder with --out.")

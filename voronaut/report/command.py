@@ -1,12 +1,11 @@
 """`voronaut report DIR… --out report.html`: read, build, write whole or not at all."""
 
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from voronaut import files, missing
 from voronaut.report import folders, page, stored, trained
 from voronaut.report.content import content
 from voronaut.report.records import Reading
@@ -17,7 +16,7 @@ def report(asked: Sequence[str | Path], out: str | Path, *, now: float | None = 
 
     `now` (seconds since 1970) tells a run that is under way from one that stopped.
     """
-    page.check()
+    missing.check("jinja2", "plotly", extra="report")
     moment = time.time() if now is None else now
     reading = read([Path(folder) for folder in asked], moment)
     if not reading.runs:
@@ -40,20 +39,12 @@ def read(asked: Sequence[Path], now: float) -> Reading:
 
 
 def write(out: Path, text: str) -> Path:
-    """Write under a temporary name, then rename: whoever looks sees the old page or the new one."""
+    """Whole or not at all: whoever looks sees the old page or the new one."""
     try:
         if out.is_dir():
             raise IsADirectoryError(21, "it is a folder")
         out.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            os.chmod(name, 0o644)
-            os.replace(name, out)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        files.write_text(out, text)
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error.strerror}. Choose another --out, as report.html.") from error
     return out

@@ -9,7 +9,8 @@ import numpy as np
 
 from voronaut.experiments.common import stats
 from voronaut.experiments.common.results import SECONDS
-from voronaut.report import curves, labels, maps, words
+from voronaut.plotting import COLORS
+from voronaut.report import curves, maps, words
 from voronaut.report.records import Columns, Experiment, Reading, Run
 
 MAIN = {
@@ -24,17 +25,19 @@ OTHER = {
     "entropy": "entropy of the policy (nats)",
 }
 HIDDEN = {"env_steps", "episodes_restarted", *SECONDS}
+MORE = ("#d1569f", "#1aa3b8", "#8a7a1f", "#5f6bd8", "#b0622c", "#4c9a2a", "#a83279", "#6c7a89")
+DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def content(reading: Reading) -> dict[str, Any]:
     """The page's content; `charts` and `maps` are drawn by the browser, the rest is written into the page."""
-    runs = labels.distinct(reading.runs)
+    runs = distinct(reading.runs)
     drawn, damage = maps.maps(runs)
     tasks = list(dict.fromkeys(run.task for run in runs))
     by_task = [[run for run in runs if run.task == task] for task in tasks]
     return {
         "tasks": [{"title": task, "panels": _panels(group)} for task, group in zip(tasks, by_task, strict=True)],
-        "methods": labels.styles(runs),
+        "methods": styles(runs),
         "maps": drawn,
         "findings": [f._asdict() for f in words.findings(runs, [*reading.troubles, *damage])],
         "summary": [row for group in by_task for row in _summary(group)],
@@ -149,3 +152,38 @@ def _experiment(one: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
         "notes": list(one.notes),
         "runs": [{"name": run.name, "state": run.state, "rollouts": len(run.steps)} for run in runs],
     }
+
+
+def distinct(runs: Sequence[Run]) -> list[Run]:
+    """Runs of one name that are not of one method (other settings, or a seed twice) get their experiment's name."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.task, run.method), []).append(run)
+    mixed = {key for key, group in groups.items() if _mixed(group)}
+    return [
+        run._replace(method=f"{run.method} ({run.experiment})") if (run.task, run.method) in mixed else run
+        for run in runs
+    ]
+
+
+def _mixed(group: Sequence[Run]) -> bool:
+    seeds = [run.seed for run in group]
+    return len(set(seeds)) < len(seeds) or any(run.settings != group[0].settings for run in group)
+
+
+def styles(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """Colour and dash of every method; the first of a kind has the colour of the figures."""
+    kinds = {run.method: run.kind for run in sorted(runs, key=lambda run: (run.kind != "none", run.method))}
+    taken: set[str] = set()
+    chosen: dict[str, dict[str, Any]] = {}
+    spare = 0
+    for method, kind in kinds.items():
+        usual = COLORS.get(kind)
+        if usual and usual not in taken:
+            chosen[method] = {"color": usual, "dash": DASHES[0]}
+            taken.add(usual)
+        else:
+            dash = DASHES[min(spare // len(MORE), len(DASHES) - 1)]
+            chosen[method] = {"color": MORE[spare % len(MORE)], "dash": dash}
+            spare += 1
+    return chosen

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import importlib.util
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -42,16 +41,8 @@ def embedded(content: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def check() -> None:
-    """Miss a library before the runs are read, which may take a while."""
-    for name in ("jinja2", "plotly"):
-        if importlib.util.find_spec(name) is None:
-            raise ImportError(f"{name} is missing. Install it with: pip install 'voronaut[report]'")
-
-
 def _libraries() -> tuple[str, Any]:
     """plotly.js, and the page's template."""
-    check()
     import jinja2
     from plotly.offline import get_plotlyjs
 

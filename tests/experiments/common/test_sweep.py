@@ -178,11 +178,11 @@ def test_each_experiment_changes_what_it_is_about_and_nothing_else() -> None:
     for cell in scale.PLAN.cells:
         values = [float(m.scale) for m in sweep.config(scale.PLAN, cell).methods]
         assert len(values) == 4 and max(values) / min(values) == pytest.approx(1000)
-        assert float(scale.run.papers(cell.name)) in values
+        assert float(scale.papers(cell.name)) in values
     configs = {cell.name: sweep.config(parameters.PLAN, cell) for cell in parameters.PLAN.cells}
     paper = configs["paper"].methods[0].params
-    for name in parameters.run.VALUES:
+    for name in parameters.VALUES:
         for method in configs[name].methods:
             assert [key for key, value in method.params.items() if paper.get(key) != value] == [name]
             assert method.params.keys() >= paper.keys()
-    assert {configs[f"rollout-{size}"].rollout for size in parameters.run.ROLLOUTS} == {4096, 65536}
+    assert {configs[f"rollout-{size}"].rollout for size in parameters.ROLLOUTS} == {4096, 65536}

@@ -3,14 +3,13 @@
 import json
 import math
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from voronaut import machine
+from voronaut import files, machine
 
 Values = dict[str, Any]
 Results = Mapping[str, Values]  # by "part/name"
@@ -59,9 +58,7 @@ def write(job: Job, folder: Path, result: Values, seconds: float) -> Path:
     path = path_of(job, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"given": dict(job.given), "result": result, "seconds": round(seconds, 2), "machine": machine.describe()}
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, separators=(",", ":")) + "\n")
-    os.replace(part, path)
+    files.write_text(path, json.dumps(content, separators=(",", ":")) + "\n")
     return path
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import machine
+from voronaut import files, machine
 from voronaut.training import logs
 from voronaut.training.config import Config, Method
 
@@ -95,9 +94,8 @@ def _short(value: float | None) -> float | None:
 
 def write(path: Path, content: dict[str, Any]) -> None:
     """JSON, compressed, written whole or not at all. No time stamp inside: the same content is the same file."""
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_bytes(gzip.compress(json.dumps(content).encode(), mtime=0))
-    os.replace(temporary, path)
+    with files.replacing(path) as file:
+        file.write(gzip.compress(json.dumps(content).encode(), mtime=0))
 
 
 def read(path: Path) -> Result:

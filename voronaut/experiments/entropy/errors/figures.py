@@ -9,6 +9,7 @@ import numpy as np
 from voronaut.experiments.common.drawing import GREY, not_run
 from voronaut.experiments.common.jobs import Results
 from voronaut.experiments.entropy.errors import run
+from voronaut.experiments.entropy.errors.rivals import RIVALS
 from voronaut.plotting import figure
 
 METHODS = {
@@ -19,7 +20,6 @@ METHODS = {
     "gmm": ("#e08a1e", "GMM"),
     "gaussian": (GREY, "one Gaussian"),
 }
-OURS = ("mixture", "moments")
 
 
 def draw(found: Results, figures: Path) -> list[Path]:
@@ -48,16 +48,8 @@ def draw_data(found: Results, figures: Path) -> Path:
 
 def medians(found: Results, dim: int, method: str) -> dict[int, float]:
     """Median over laws of the mean absolute error over seeds, at the sizes at which every law was done."""
-    told = {points: _errors_at(found, dim, method, points) for points in run.CHECKPOINTS}
-    sizes = {n: [np.mean(np.abs(v)) for v in laws.values()] for n, laws in told.items()}
-    return {n: float(np.median(values)) for n, values in sizes.items() if len(values) == len(run.NAMES)}
-
-
-def _errors_at(found: Results, dim: int, method: str, points: int) -> dict[str, list[float]]:
-    if method in OURS:
-        return run.errors(found, dim, method, points)
-    told = {law: run.rival(found, law, dim, method, points) for law in run.NAMES}
-    return {law: [t["error"]] for law, t in told.items() if t and t["error"] is not None}
+    told = {points: list(run.sizes(found, dim, method, points).values()) for points in run.CHECKPOINTS}
+    return {points: float(np.median(sizes)) for points, sizes in told.items() if len(sizes) == len(run.NAMES)}
 
 
 def draw_accuracy(found: Results, figures: Path) -> Path:
@@ -81,7 +73,7 @@ def _by_law(found: Results, path: Path, key: str) -> Path:
 
 
 def _at_most(found: Results, dim: int, method: str, key: str) -> dict[str, list[float]]:
-    if method in OURS:
+    if method not in RIVALS:
         return run.errors(found, dim, method)
     rivals = {law: run.rival(found, law, dim, method) for law in run.NAMES}
     return {law: [told[key]] for law, told in rivals.items() if told and told[key] is not None}

@@ -120,6 +120,15 @@ def errors(found: Results, dim: int, method: str = "mixture", points: int = POIN
     return table
 
 
+def sizes(found: Results, dim: int, method: str = "mixture", points: int = POINTS) -> dict[str, float]:
+    """Mean absolute error over seeds at `points`, by law, of the estimator (infinite where it is) or of a rival."""
+    if method in RIVALS:
+        told = {law: rival(found, law, dim, method, points) for law in NAMES}
+        return {law: abs(t["error"]) for law, t in told.items() if t and t["error"] is not None}
+    mine = errors(found, dim, method, points)
+    return {law: float(np.mean(np.nan_to_num(np.abs(values), nan=np.inf))) for law, values in mine.items()}
+
+
 def rival(found: Results, law: str, dim: int, method: str, points: int | None = None) -> Values | None:
     """What a rival did at its largest sample or at `points`: points, error, seconds; and with equal memory."""
     result = found.get(f"rivals/{law}-{dim}-{method}-0")

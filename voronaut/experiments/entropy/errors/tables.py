@@ -21,7 +21,7 @@ def accuracy_table(found: Results) -> str:
     for dim in run.DIMS:
         for method in ("mixture", "moments", "bound"):
             target = run.TARGETS[dim] if method == "mixture" else ""
-            sizes, seeds = _sizes(found, dim, method), _seeds(found, dim, method)
+            sizes, seeds = run.sizes(found, dim, method), _seeds(found, dim, method)
             if not sizes:
                 rows.append([dim, method, NOT_RUN, target, "", "", ""])
                 continue
@@ -34,12 +34,6 @@ def accuracy_table(found: Results) -> str:
 def _worst(sizes: dict[str, float]) -> str:
     law = max(sizes, key=lambda law: sizes[law])
     return f"{sizes[law]:.2f} ({law})".replace("inf", "∞")
-
-
-def _sizes(found: Results, dim: int, method: str = "mixture", points: int = run.POINTS) -> dict[str, float]:
-    """Mean absolute error over seeds, by law; infinite where an estimate is."""
-    errors = run.errors(found, dim, method, points)
-    return {law: float(np.mean(np.nan_to_num(np.abs(values), nan=np.inf))) for law, values in errors.items()}
 
 
 def _seeds(found: Results, dim: int, method: str) -> int:
@@ -88,9 +82,8 @@ def data_table(found: Results) -> str:
     rows = []
     for dim in run.DIMS:
         for points in run.CHECKPOINTS:
-            mine = [_all_laws(_sizes(found, dim, method, points)) for method in ("mixture", "moments")]
-            others = [_all_laws(_rival_sizes(found, dim, method, points)) for method in RIVALS]
-            rows.append([dim, f"{points:,}", *mine, *others])
+            medians = [_all_laws(run.sizes(found, dim, method, points)) for method in ("mixture", "moments", *RIVALS)]
+            rows.append([dim, f"{points:,}", *medians])
     return table(["d", "points", "`mixture`", "`moments`", *RIVALS.values()], rows)
 
 
@@ -98,16 +91,11 @@ def _all_laws(sizes: dict[str, float]) -> str:
     return f"{np.median(list(sizes.values())):.3f}" if len(sizes) == len(run.NAMES) else "–"
 
 
-def _rival_sizes(found: Results, dim: int, method: str, points: int) -> dict[str, float]:
-    told = {law: run.rival(found, law, dim, method, points) for law in run.NAMES}
-    return {law: abs(t["error"]) for law, t in told.items() if t and t["error"] is not None}
-
-
 def rival_table(found: Results) -> str:
     """What the others take at the most points they could, per million points at that size, and with equal memory."""
     rows = []
     for dim in run.DIMS:
-        mine = _sizes(found, dim)
+        mine = run.sizes(found, dim)
         if mine:
             rows.append([dim, "`mixture`", f"{run.POINTS:,}", f"{_seconds(found, dim, 'mixture'):.1f}",
                          f"{_seconds(found, dim, 'mixture'):.1f}", "all", _all_laws(mine)])  # fmt: skip
@@ -136,15 +124,15 @@ def knn_wins(found: Results) -> str:
     rows = []
     for dim in run.DIMS:
         for points in run.CHECKPOINTS:
-            theirs = _rival_sizes(found, dim, "knn", points)
+            theirs = run.sizes(found, dim, "knn", points)
             if len(theirs) == len(run.NAMES):
-                rows.append([dim, f"{points:,}", f"{points:,}", *_wins(theirs, _sizes(found, dim, points=points))])
+                rows.append([dim, f"{points:,}", f"{points:,}", *_wins(theirs, run.sizes(found, dim, points=points))])
         told = {law: t for law in run.NAMES if (t := run.rival(found, law, dim, "knn"))}
         most = sorted({t["points"] for t in told.values()})
         if most and most[0] < run.POINTS:
             sizes = {law: abs(t["error"]) for law, t in told.items() if t["error"] is not None}
             rows.append([dim, " to ".join(f"{n:,}" for n in most), f"{run.POINTS:,}",
-                         *_wins(sizes, _sizes(found, dim))])  # fmt: skip
+                         *_wins(sizes, run.sizes(found, dim))])  # fmt: skip
     return table(["d", "points, kNN", "points, here", "laws", "kNN is closer for (its error / ours)"], rows)
 
 
