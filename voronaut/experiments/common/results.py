@@ -3,7 +3,7 @@
 import gzip
 import json
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,18 +129,3 @@ def cut(result: Result, steps: int) -> Result:
     """The result as it was at the first rollout that reached `steps`."""
     count = int(np.searchsorted(result.curve["env_steps"], steps)) + 1
     return result._replace(curve={key: values[:count] for key, values in result.curve.items()})
-
-
-def find(folder: Path) -> tuple[list[Result], list[str]]:
-    """All results below `folder`, and a line for each file that cannot be read (it is skipped, never averaged)."""
-    results, troubles = [], []
-    for path in sorted(_files(folder)):
-        try:
-            results.append(read(path))
-        except ValueError as error:
-            troubles.append(str(error))
-    return results, troubles
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    return [path for pattern in ("**/*.json", "**/*.json.gz") for path in folder.glob(pattern)]
