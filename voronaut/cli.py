@@ -1,4 +1,4 @@
-"""The command line: parses and calls one function of `commands`. No defaults of its own."""
+"""The command line: parses, and calls one function of `commands`. Experiments and methods have their own numbers."""
 
 import argparse
 import sys

@@ -1,10 +1,7 @@
 """What each command of the command line does with its options: one call each."""
 
 import argparse
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 
 def bonus_options(rest: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -51,33 +48,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
     """`voronaut reproduce`."""
     import importlib
 
-    from voronaut.experiments import sweep
-
-    experiment = importlib.import_module(f"voronaut.experiments.{options.what}")
-    if hasattr(experiment, "reproduce"):
-        return int(experiment.reproduce(options))
-    names = ("methods", "seeds", "steps", "folder", "work")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    plan = sweep.choose(options.only, sweep.make_plan(experiment.PLAN, **given))
-    if not options.status:
-        if not options.draw:
-            getattr(experiment, "run", sweep.run)(plan, budget=options.budget)
-        for path in _draw(experiment, plan, options):
-            print(path)
-    print(sweep.status(plan))
-    return 0
-
-
-def _draw(experiment: Any, plan: Any, options: argparse.Namespace) -> list[Path]:
-    """All figures of the experiment, also of the cells that were not chosen now."""
-    whole = plan._replace(cells=experiment.PLAN.cells, methods=experiment.PLAN.methods)
-    try:
-        return list(experiment.draw(whole, options.figures or experiment.FIGURES))
-    except ImportError as error:
-        if options.draw:
-            raise
-        print(f"no figures: {error}", file=sys.stderr)
-        return []
+    return int(importlib.import_module(f"voronaut.experiments.{options.what}").reproduce(options))
 
 
 def run_eval(options: argparse.Namespace) -> int:
@@ -89,7 +60,7 @@ def run_eval(options: argparse.Namespace) -> int:
 
 def run_report(options: argparse.Namespace) -> int:
     """`voronaut report`."""
-    from voronaut.experiments.report import report
+    from voronaut.report import report
 
     print(report(options.folders, options.out))
     return 0
@@ -97,7 +68,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     """`voronaut demo`."""
-    from voronaut.experiments import demo
+    from voronaut import demo
 
     given = {name: getattr(options, name) for name in ("seed", "steps") if getattr(options, name) is not None}
     return demo.run(options.out, **given)

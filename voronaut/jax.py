@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from voronaut.adapters.missing import missing
 from voronaut.bonuses.kme import KME, LOG_FLOOR
 from voronaut.entropy.cells import log_ball
+from voronaut.missing import missing
 
 try:
     import jax

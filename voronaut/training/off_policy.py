@@ -24,7 +24,8 @@ from voronaut.training import checkpoint, policy, replay
 from voronaut.training.config import Config, Method
 from voronaut.training.folder import Rows
 from voronaut.training.pair import EXPLOITER, EXPLORER, Lane, settings
-from voronaut.training.population import Population, weight
+from voronaut.training.population import Population
+from voronaut.training.schedule import weight
 
 Floats = NDArray[np.float32]
 RATE = 0.016  # of the bonus's running deviation, per vector step

@@ -126,7 +126,7 @@ def learn(
         def one(agent: sac.Agent, rewards: Array, key: Array) -> tuple[sac.Agent, sac.Stats]:
             return sac.learn(agent, batch._replace(rewards=rewards), key, settings.agent)
 
-        return jax.vmap(one)(agents, batch.rewards, keys)  # type: ignore[no-any-return]
+        return jax.vmap(one)(agents, batch.rewards, keys)
 
     keys = jax.random.split(key, (settings.gradient_steps, len(weights)))
     agents, stats = jax.lax.scan(step, run.agents, (batches, keys))
@@ -179,9 +179,7 @@ class Lane:
     ) -> None:  # fmt: skip
         self.seeds, self.shares = np.asarray(seeds, np.uint32), shares
         self.programs = programs(settings, shares, weights)
-        make = functools.partial(
-            sac.init, obs_dim=shape.obs_dim, action_dim=shape.action_dim, settings=settings.agent
-        )
+        make = functools.partial(sac.init, obs_dim=shape.obs_dim, action_dim=shape.action_dim, settings=settings.agent)
         generators = [[np.random.default_rng([seed, i, 0]) for i in range(len(weights))] for seed in seeds]
         agents = runs.stack([runs.stack([make(rng) for rng in both]) for both in generators])
         nothing = np.zeros((len(seeds), shape.obs_dim), np.float32)
