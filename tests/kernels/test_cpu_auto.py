@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels import scale_free
 from voronaut import clusters as ref
+from voronaut import clusters_auto
 from voronaut.kernels import cpu, cpu_auto
 
 AUTO = {"eta": 0.03, "floor": 0.01}
@@ -27,9 +27,9 @@ def test_update_is_the_rule(k: int, d: int, eta: float, floor: float, balance: f
     states, centers = start(k, d, seed)
     order = np.random.default_rng(seed).permutation(len(states))
     rule = {"eta": eta, "floor": floor, "balance": balance, "share": share}
-    wanted = scale_free.Grown(ref.Clusters(centers, np.ones(k, np.int64)), 0.0, np.inf)
+    wanted = clusters_auto.Grown(ref.Clusters(centers, np.ones(k, np.int64)), 0.0, np.inf)
     for row in order:
-        wanted = scale_free.absorb(wanted, states[row], **rule)
+        wanted = clusters_auto.absorb(wanted, states[row], **rule)
     assume(wanted.closest > 1e-9)
     got, counts, margin = cpu_auto.update(centers, np.ones(k, np.int64), 0.0, states, order, **rule)
     assert counts.tolist() == wanted.clusters.counts.tolist()

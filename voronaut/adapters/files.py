@@ -8,8 +8,8 @@ import numpy as np
 from voronaut import npz
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, Scale
-from voronaut.bonuses.files import Saved
-from voronaut.bonuses.registry import class_of_kind
+from voronaut.bonuses import class_of_kind
+from voronaut.bonuses.saving import Saved
 from voronaut.version import __version__
 
 FORMAT = 1

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses import running
 from voronaut.bonuses.base import State
-from voronaut.bonuses.files import Saved, check_state
+from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, read
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from voronaut import presets
-from voronaut.bonuses.registry import BONUSES, bonus_class
+from voronaut.bonuses import BONUSES, bonus_class
 from voronaut.training import ways
 from voronaut.training.schedule import check_schedule
 

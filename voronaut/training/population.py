@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.registry import bonus_class
+from voronaut.bonuses import bonus_class
 from voronaut.bonuses.stack import stack
 from voronaut.training import ways
 from voronaut.training.checkpoint import nest, part

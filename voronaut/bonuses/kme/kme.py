@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses import frames, kme_torch, scale_free
-from voronaut.bonuses.files import Saved, check_state
-from voronaut.bonuses.kme_many import rewards_many, update_many
+from voronaut.bonuses.kme import auto, frames, tensors
+from voronaut.bonuses.kme.many import rewards_many, update_many
+from voronaut.bonuses.kme.settings import AUTO, Settings, check_contents, check_features, checked, fresh_seed
 from voronaut.bonuses.reservoir import Reservoir
-from voronaut.bonuses.settings import AUTO, Settings, check_contents, check_features, checked, fresh_seed
+from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad
 from voronaut.entropy.cells import bound, cell_entropy
 from voronaut.kernels.rules import Rules
@@ -22,7 +22,7 @@ Features = Callable[[Any], Any]
 LOG_FLOOR = 1e-3  # of the mean gap: where "log" is cut off
 
 
-@kme_torch.welcome
+@tensors.welcome
 class KME(Saved):
     """r(s) = L_f after absorbing s, less L_f before (Eq. 2), with balanced online k-means as the memory.
 
@@ -95,7 +95,7 @@ class KME(Saved):
         if self._empty or not len(batch.states):
             return batch.restore(np.zeros(len(batch.states), self.settings.dtype))
         view = (self._kernel(), self._view(), batch.states, self._rules)
-        return batch.restore(scale_free.rewards(*view, self.settings, self._counts))
+        return batch.restore(auto.rewards(*view, self.settings, self._counts))
 
     def update(self, next_states: Any) -> None:
         """One shuffled pass of online k-means over the states (..., d)."""
@@ -103,10 +103,10 @@ class KME(Saved):
         if not len(states):
             return
         seed = [self.settings.seed, self._updates, 2]
-        mixed = scale_free.mixed(states, self._reservoir.sample, self.settings.replay, seed)
+        mixed = auto.mixed(states, self._reservoir.sample, self.settings.replay, seed)
         self._replayed += len(mixed) - len(states)
         now = (self._kernel(), self._clusters, mixed, self._order(len(mixed)))
-        self._centers, self._counts, self._margin = scale_free.update(*now, self.settings)
+        self._centers, self._counts, self._margin = auto.update(*now, self.settings)
         self._absorbed(states)
 
     def step(self, next_states: Any) -> Floats:
@@ -116,8 +116,8 @@ class KME(Saved):
         batch = self._ready(next_states)
         if not len(batch.states):
             return batch.restore(np.zeros(0, self.settings.dtype))
-        if scale_free.follows(self.settings):
-            paid, after = scale_free.walk(self._clusters, batch.states, self.settings, self._floor)
+        if auto.follows(self.settings):
+            paid, after = auto.walk(self._clusters, batch.states, self.settings, self._floor)
             self._centers, self._counts, self._margin = after
             self._absorbed(batch.states)
             return batch.restore(paid)
@@ -210,7 +210,7 @@ class KME(Saved):
             "kept_gap": gap.copy(),
             "kept_bound": second.copy(),
             "kept_nearest": nearest.copy(),
-            **({"margin": np.array([self._margin])} if scale_free.follows(self.settings) else {}),
+            **({"margin": np.array([self._margin])} if auto.follows(self.settings) else {}),
             **({"replayed": np.array([self._replayed])} if self.settings.replay else {}),
         }
 
@@ -232,11 +232,11 @@ class KME(Saved):
 
     @property
     def _rules(self) -> Rules:
-        return scale_free.rules(self.settings, self._margin, self._floor)
+        return auto.rules(self.settings, self._margin, self._floor)
 
     @property
-    def _clusters(self) -> scale_free.Moved:
-        return scale_free.Moved(self._centers, self._counts, self._margin)
+    def _clusters(self) -> auto.Moved:
+        return auto.Moved(self._centers, self._counts, self._margin)
 
     @property
     def _empty(self) -> bool:

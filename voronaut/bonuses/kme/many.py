@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses import scale_free
+from voronaut.bonuses.kme import auto
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
@@ -45,4 +45,4 @@ def _clusters(members: Sequence["KME"]) -> tuple[NDArray[Any], NDArray[np.int64]
 
 def _own_rules(member: "KME") -> bool:
     """Whether each run has its own κ or α, or mixes old states in: then runs are served one by one."""
-    return scale_free.follows(member.settings) or member.settings.replay > 0
+    return auto.follows(member.settings) or member.settings.replay > 0

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import voronaut as vn  # noqa: E402
-from voronaut.bonuses import kme_torch  # noqa: E402
+from voronaut.bonuses.kme import tensors  # noqa: E402
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -26,7 +26,7 @@ needs_gpu = pytest.mark.skipif(not CUDA, reason="no CUDA device here")
 def resident(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor counts as one of a device, whose kernels then are plain torch."""
     if not CUDA:
-        monkeypatch.setattr(kme_torch, "_on_device", kme_torch.is_tensor)
+        monkeypatch.setattr(tensors, "_on_device", tensors.is_tensor)
 
 
 def stream(n: int = 600, d: int = 4, seed: int = 0, offset: float = 0.0) -> Any:
@@ -143,17 +143,15 @@ def test_what_was_learned_travels(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
 def test_states_are_paid_piece_by_piece(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, what they need besides is needed for one piece."""
-    from voronaut.bonuses import kme_resident
+    from voronaut.bonuses.kme import device
 
     (kme := make()).update(there(stream()))
     states, most = there(stream(offset=1.0)).to(kind), []
     whole = kme.rewards(states.reshape(2, 300, 4))
-    monkeypatch.setattr(kme_resident, "ROWS", 64)
-    monkeypatch.setattr(kme_resident, "NUMBERS", 4 * 63)
-    pay = kme_resident.kernel.rewards
-    monkeypatch.setattr(
-        kme_resident.kernel, "rewards", lambda view, part, at: most.append(len(part)) or pay(view, part, at)
-    )
+    monkeypatch.setattr(device, "ROWS", 64)
+    monkeypatch.setattr(device, "NUMBERS", 4 * 63)
+    pay = device.kernel.rewards
+    monkeypatch.setattr(device.kernel, "rewards", lambda view, part, at: most.append(len(part)) or pay(view, part, at))
     np.testing.assert_allclose(kme.rewards(states.reshape(2, 300, 4)).cpu(), whole.cpu(), rtol=1e-5, atol=1e-7)
     assert max(most) == 64 and sum(most) == 600
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import voronaut as vn
-from tests.kernels import scale_free as rule
 from voronaut import clusters as ref
+from voronaut import clusters_auto as rule
 from voronaut.bonuses.stack import stack
 from voronaut.conformance import check_bonus
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.settings import AUTO, Settings
+from voronaut.bonuses.kme.settings import AUTO, Settings
 from voronaut.kernels.rules import OBJECTIVES, Rules
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from voronaut.bonuses.frames import FAR
+from voronaut.bonuses.kme.frames import FAR
 from voronaut.kernels import torch_gpu as kernel
 from voronaut.kernels.rules import OBJECTIVES, Rules
 

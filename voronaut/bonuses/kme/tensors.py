@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from voronaut.bonuses.frames import Near
-from voronaut.bonuses.settings import AUTO
+from voronaut.bonuses.kme.frames import Near
+from voronaut.bonuses.kme.settings import AUTO
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
@@ -148,7 +148,7 @@ def _vectors(self: "KME", states: Any) -> Any:
 
 def _resident(self: "KME", states: Any) -> Any:
     """The clusters on the states' device, brought there if they are elsewhere."""
-    from voronaut.bonuses.kme_resident import Resident
+    from voronaut.bonuses.kme.device import Resident
 
     chosen = self.settings
     if AUTO in (chosen.step_size, chosen.balance) or chosen.normalize or chosen.replay:

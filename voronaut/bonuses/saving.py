@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut import npz
-from voronaut.bonuses.registry import class_of_kind
+from voronaut.bonuses import class_of_kind
 from voronaut.version import __version__
 
 FORMAT = 1
