@@ -26,7 +26,7 @@ needs_gpu = pytest.mark.skipif(not CUDA, reason="no CUDA device here")
 def resident(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor counts as one of a device, whose kernels then are plain torch."""
     if not CUDA:
-        monkeypatch.setattr(tensors, "_on_device", tensors.is_tensor)
+        monkeypatch.setattr(tensors, "on_device", tensors.is_tensor)
 
 
 def stream(n: int = 600, d: int = 4, seed: int = 0, offset: float = 0.0) -> Any:
@@ -68,7 +68,7 @@ def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.
     """One pass over the same shuffle, state by state."""
     kme, twin, states = make(), make(), stream()
     kme.update(there(states))
-    keys = kme._resident
+    keys = kme._device
     keys.updates -= 1
     order = keys._shuffle(len(states)).cpu().numpy().argsort(kind="stable")
     keys.updates += 1

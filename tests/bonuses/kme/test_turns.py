@@ -23,7 +23,7 @@ DIM = 4
 def device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The GPU, or the CPU in its place."""
     if not CUDA:
-        monkeypatch.setattr(tensors, "_on_device", tensors.is_tensor)
+        monkeypatch.setattr(tensors, "on_device", tensors.is_tensor)
 
 
 def states(n: int, seed: int = 0, offset: float = 0.0) -> Any:

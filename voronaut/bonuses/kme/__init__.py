@@ -1,7 +1,7 @@
 """KME: start with `kme.py`, the class; `voronaut/clusters.py` is the same idea in plain NumPy.
 
-settings.py has what can be chosen, frames.py the coordinates that clusters live in, tensors.py and device.py what comes
-from torch, many.py runs side by side, auto.py the rule without units (`balance="auto"`, `step_size="auto"`).
+settings.py has what can be chosen, frames.py the coordinates of the clusters, learned.py what is saved, tensors.py
+and device.py what comes from torch, many.py runs side by side, auto.py the rule without units (`balance="auto"`).
 """
 
 from voronaut.bonuses.kme.kme import KME, LOG_FLOOR

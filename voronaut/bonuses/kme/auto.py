@@ -18,15 +18,15 @@ ETA_REPLAYING = 0.003  # the same with replay: where streams mix slowly a strong
 FLOOR = 0.01  # the least α
 
 
-class Moved(NamedTuple):
-    """Clusters after a pass, and the running margin."""
+class Clusters(NamedTuple):
+    """Clusters and the running margin."""
 
     centers: Floats
     counts: Counts
     margin: float
 
 
-def follows(settings: Settings) -> bool:
+def chosen(settings: Settings) -> bool:
     """Whether κ or α follows the data."""
     return AUTO in (settings.balance, settings.step_size)
 
@@ -36,7 +36,7 @@ def eta(settings: Settings) -> float:
     return 0.0 if settings.balance != AUTO else ETA_REPLAYING if settings.replay else ETA
 
 
-def rules(settings: Settings, margin: float, floor: float) -> Rules:
+def rules(settings: Settings, margin: float, floor: float = 1.0) -> Rules:
     """What frozen clusters are told: κ as the next decision takes it, α of old clusters (see `step_sizes`)."""
     balance = eta(settings) * margin if settings.balance == AUTO else float(settings.balance)
     alpha = FLOOR if settings.step_size == AUTO else float(settings.step_size)
@@ -69,33 +69,20 @@ def pace(settings: Settings) -> "Pace":
     """κ = balance + η m and α = max(floor, share/n) as the kernels take them; numbers that were given stay fixed."""
     from voronaut.kernels.cpu_auto import Pace
 
-    now = rules(settings, 0.0, 1.0)
+    now = rules(settings, 0.0)
     return Pace(eta(settings), now.step_size, now.balance, 1.0 if settings.step_size == AUTO else 0.0)
 
 
-def update(kernel: Any, before: Moved, states: Floats, order: Counts, settings: Settings) -> Moved:
-    """One pass over the states in the given order, by the rule that was chosen."""
-    if follows(settings):
-        from voronaut.kernels import cpu_auto
+def update(before: Clusters, states: Floats, order: Counts, settings: Settings) -> Clusters:
+    """One pass over the states in the given order."""
+    from voronaut.kernels import cpu_auto
 
-        return Moved(*cpu_auto.update(*before, states, order, **pace(settings)._asdict()))
-    now = rules(settings, 0.0, 1.0)
-    centers, counts = kernel.update(before.centers, before.counts, states, order, now)
-    return Moved(centers, counts, before.margin)
+    return Clusters(*cpu_auto.update(*before, states, order, **pace(settings)._asdict()))
 
 
-def walk(before: Moved, states: Floats, settings: Settings, floor: float) -> tuple[Floats, Moved]:
-    """Algorithm 1 over the states in the given order where κ or α follows the data."""
+def step(before: Clusters, states: Floats, now: Rules, settings: Settings) -> tuple[Floats, Clusters]:
+    """Algorithm 1 over the states in the given order."""
     from voronaut.kernels import cpu_auto_online
 
-    now = rules(settings, before.margin, floor)
     done = cpu_auto_online.step(*before, states, pace(settings), now)
-    return done.rewards, Moved(done.centers, done.counts, done.margin)
-
-
-def mixed(states: Floats, sample: Floats, share: float, seed: list[int]) -> Floats:
-    """The states, and rows of the sample (with repetition) that make up this share of the whole."""
-    old = round(len(states) * share / (1 - share)) if len(sample) else 0
-    if not old:
-        return states
-    return np.concatenate([states, sample[np.random.default_rng(seed).integers(0, len(sample), old)]])
+    return done.rewards, Clusters(done.centers, done.counts, done.margin)

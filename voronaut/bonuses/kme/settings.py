@@ -1,11 +1,9 @@
 """What can be chosen about a KME, and what is refused."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 AUTO = "auto"
 
@@ -82,26 +80,3 @@ def check_features(features: Any) -> Any:
             "a function: load it with vn.load(path, features=the_same_function)."
         )
     return features
-
-
-def check_contents(state: Mapping[str, NDArray[Any]], room: int) -> None:
-    """Refuse a KME state whose numbers contradict each other."""
-    totals, counts, clusters = state["totals"], state["counts"], len(state["counts"])
-    replayed = int(state["replayed"][0]) if "replayed" in state else 0
-    kept = [len(state[name]) for name in ("kept_gap", "kept_bound", "kept_nearest")]
-    nearest = state["kept_nearest"]
-    sound = {
-        "counts must start at 1 and add up to clusters + states (and states replayed)": counts.min() >= 1
-        and counts.sum() == clusters + totals[0] + replayed,
-        "replayed must not be negative": replayed >= 0,
-        "margin must not be negative": "margin" not in state or state["margin"][0] >= 0,
-        "deviations must not be negative": "frame.deviation" not in state or state["frame.deviation"].min() >= 0,
-        "totals must not be negative": totals.min() >= 0,
-        "sample must hold the states seen, up to its size": len(state["sample"]) == min(totals[0], room),
-        "floor must be positive": state["floor"][0] > 0,
-        "kept gaps must be there for all clusters or none": kept in ([0] * 3, [clusters] * 3),
-        "kept_nearest must name clusters": not len(nearest) or (nearest.min() >= 0 and nearest.max() < clusters),
-    }
-    for rule, holds in sound.items():
-        if not holds:
-            raise ValueError(f"this KME state is damaged: {rule}. Nothing was loaded.")
