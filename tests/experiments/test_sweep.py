@@ -11,7 +11,8 @@ import pytest
 
 from tests.experiments.toys import CELLS, plan
 from voronaut.experiments import exploration, parameters, results, scale, sweep
-from voronaut.training import checkpoint, loop, policy, ppo, rollout, ways
+from voronaut.training import checkpoint, loop, policy, ppo, rollout
+from voronaut.training.population import Population
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +78,8 @@ def crashing(function: Callable[..., Any], rng: np.random.Generator) -> Callable
 
 def test_cut_off_at_random_points_is_the_same(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, crashes = np.random.default_rng(0), 0
-    places = ((rollout, "collect"), (ppo, "learn"), (ways, "absorb"), (checkpoint, "save"), (policy, "save"),
-              (results, "write"))  # fmt: skip
+    places = ((rollout, "collect"), (ppo, "learn"), (Population, "update_stack"), (checkpoint, "save"),
+              (policy, "save"), (results, "write"))  # fmt: skip
     for module, name in places:
         monkeypatch.setattr(module, name, crashing(getattr(module, name), rng))
     for _ in range(60):

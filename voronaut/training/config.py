@@ -11,8 +11,8 @@ from typing import Any
 
 from voronaut import presets
 from voronaut.bonuses import BONUSES, bonus_class
-from voronaut.training import ways
-from voronaut.training.schedule import check_schedule
+from voronaut.bonuses.base import Steps
+from voronaut.training.population import ABSORB, SHUFFLED, check_absorb, check_scale
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,22 +87,22 @@ def _variants(name: str, options: dict[str, Any], sweep: Mapping[str, Sequence[A
 def _method(name: str, options: dict[str, Any], swept: dict[str, Any]) -> Method:
     defaults = getattr(presets.paper(), name, {})
     chosen = {key: value(given) for key, given in {**defaults, **options, **swept}.items()}
-    scale = check_schedule(str(chosen.pop("scale", presets.paper().scale.get(name, BONUSES[name].scale))))
+    scale = check_scale(str(chosen.pop("scale", presets.paper().scale.get(name, BONUSES[name].scale))))
     known = _known(bonus_class(name))
     for key in chosen:
         if key not in known:
             raise ValueError(
                 f"{name} has no parameter {key!r}.{nearest(key, [*known, 'scale'])} It has scale, {', '.join(known)}."
             )
-    if ways.check(chosen.get(ways.OPTION, ways.USUAL), chosen.get("replay", 0)) == ways.USUAL:
-        chosen.pop(ways.OPTION, None)  # said or not, it is the same experiment
+    if check_absorb(chosen.get(ABSORB, SHUFFLED), chosen.get("replay", 0)) == SHUFFLED:
+        chosen.pop(ABSORB, None)  # said or not, it is the same experiment
     return Method(name, ",".join([name, *(f"{k}={short(v)}" for k, v in swept.items())]), scale, chosen)
 
 
 def _known(kind: Any) -> list[str]:
     """What may be chosen about a bonus, and about how a rollout meets it, besides its scale."""
     own = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "dim", "seed")]
-    return [*own, ways.OPTION] if hasattr(kind, "step") else own
+    return [*own, ABSORB] if issubclass(kind, Steps) else own
 
 
 def value(given: Any) -> Any:

@@ -42,11 +42,11 @@ class Outcome(NamedTuple):
 class Trainer:
     """A population of runs and all that changes while it trains."""
 
-    def __init__(self, config: Config, task: VectorTask) -> None:
+    def __init__(self, config: Config, task: VectorTask, population: type[Population] = Population) -> None:
         self.config, self.task = config, task
         self.settings = ppo.Settings(envs=config.envs, rollout=config.rollout)
         self.seeds = [seed for _, seed in config.runs]
-        self.bonuses = Population(config, task.obs_dim)
+        self.bonuses = population(config, task.obs_dim)
         self.agent = ppo.init(self._rngs(0, "init"), task.obs_dim, task.action_dim, self.settings)
         self.room = rollout.empty(len(self.seeds), self.settings, task.obs_dim, task.action_dim)
         self.running: rollout.Running | None = None
@@ -152,6 +152,7 @@ def train(
     save_every: int = 10,
     deadline: float | None = None,
     report: Report | None = None,
+    population: type[Population] = Population,
 ) -> bool:
     """Train everything in `config` and write it to `out`; whether there was anything left to do.
 
@@ -161,7 +162,7 @@ def train(
         return False
     task = make(config.task, [seed for _, seed in config.runs], config.envs, **_task_options(config))
     try:
-        trainer = Trainer(config, task)
+        trainer = Trainer(config, task, population)
         claim(config, out)
         found = checkpoint.newest(out / "checkpoints") if resume else None
         if found is not None:

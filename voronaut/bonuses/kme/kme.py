@@ -48,8 +48,7 @@ class KME(Saved):
             as they were before them; 1 is the sequence, and slow. Everywhere else an update is the sequence.
     """
 
-    learns = True
-    pays = True
+    learns = pays = takes_tensors = True
     rewards_many = staticmethod(many.rewards)
     update_many = staticmethod(many.update)
 
