@@ -4,7 +4,7 @@ A training loop or an adapter asks for nothing else. `voronaut.conformance` chec
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,4 +80,4 @@ class SideBySide(Protocol):
 class TakesTensors(Protocol):
     """A bonus that takes torch tensors where they are and pays in tensors: adapters on a GPU ask for it."""
 
-    takes_tensors: bool
+    takes_tensors: Literal[True]

@@ -48,7 +48,8 @@ class KME(Saved):
             as they were before them; 1 is the sequence, and slow. Everywhere else an update is the sequence.
     """
 
-    learns = pays = takes_tensors = True
+    learns = pays = True
+    takes_tensors: Literal[True] = True
     rewards_many = staticmethod(many.rewards)
     update_many = staticmethod(many.update)
 
