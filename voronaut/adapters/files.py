@@ -92,4 +92,4 @@ def _bonus(path: npz.Where, header: dict[str, Any]) -> Any:
     if params is None or params.get("features"):
         why = "is not one of Voronaut's own" if params is None else "has a function as features="
         raise ValueError(f"the bonus in {path} ({kind}) {why}: make it again and pass it as bonus=.")
-    return class_of_kind(kind)(**params)
+    return class_of_kind(kind).from_params(params)

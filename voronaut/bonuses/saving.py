@@ -31,6 +31,11 @@ class Saved(ABC):
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state_dict` gave."""
 
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Any:
+        """A fresh bonus with the parameters of a saved one, which an older version may have written."""
+        return cls(**params)
+
     def save(self, path: npz.Where) -> None:
         """Write everything to one file. The file at `path` is replaced at once, or stays as it was."""
         header = {
@@ -51,7 +56,7 @@ def load(path: npz.Where, **extra: Any) -> Any:
     header = json.loads(arrays.pop("header").tobytes())
     if header["format"] != FORMAT:
         raise ValueError(f"{path} has format {header['format']}; this voronaut ({__version__}) reads format {FORMAT}.")
-    bonus = class_of_kind(header["kind"])(**{**header["params"], **extra})
+    bonus = class_of_kind(header["kind"]).from_params({**header["params"], **extra})
     bonus.load_state_dict({name.removeprefix("state."): array for name, array in arrays.items()})
     return bonus
 

@@ -35,7 +35,7 @@ def there(array: Any) -> Any:
 
 
 def make(**options: Any) -> vn.KME:
-    return vn.KME(DIM, clusters=12, chunk=1, **options)
+    return vn.KME(DIM, clusters=12, **options)
 
 
 @pytest.mark.parametrize("way", ["update", "step"])

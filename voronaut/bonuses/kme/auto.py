@@ -1,6 +1,9 @@
-"""What lets a KME know no units: κ that follows the margins of its decisions, α that follows each cluster's age."""
+"""What lets a KME know no units: κ that follows the margins of its decisions, α that follows each cluster's age.
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+`voronaut/clusters_auto.py` has the rule in plain NumPy.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +12,7 @@ from voronaut.bonuses.kme.settings import AUTO, Settings
 from voronaut.kernels.rules import OBJECTIVES, Rules
 
 if TYPE_CHECKING:
+    from voronaut.bonuses.kme import KME
     from voronaut.kernels.cpu_auto import Pace
 
 Floats = NDArray[np.floating[Any]]
@@ -16,14 +20,6 @@ Counts = NDArray[np.int64]
 ETA = 0.03  # κ in running margins, for well mixed batches
 ETA_REPLAYING = 0.003  # the same with replay: where streams mix slowly a strong κ would chase the latest states
 FLOOR = 0.01  # the least α
-
-
-class Clusters(NamedTuple):
-    """Clusters and the running margin."""
-
-    centers: Floats
-    counts: Counts
-    margin: float
 
 
 def chosen(settings: Settings) -> bool:
@@ -50,18 +46,19 @@ def step_sizes(settings: Settings, counts: Counts) -> NDArray[np.float64]:
     return np.maximum(FLOOR, 1 / (counts + 1))
 
 
-def rewards(kernel: Any, view: Any, states: Floats, now: Rules, settings: Settings, counts: Counts) -> Floats:
+def rewards(kme: "KME", states: Floats) -> Floats:
     """Frozen rewards where clusters have steps of their own: one pass for each step among the winners.
 
     There are at most 100 different steps, and one as soon as every cluster has absorbed 100 states.
     """
-    sizes = step_sizes(settings, counts)
+    kernel, prepared, now, threads = kme._kernel(), kme._prepare(), kme._rules, kme.settings.threads
+    sizes = step_sizes(kme.settings, kme._counts)
     if (sizes == sizes[0]).all():
-        return np.asarray(kernel.rewards(view, states, now._replace(step_size=float(sizes[0])), settings.threads))
-    own, paid = sizes[kernel.assign(view, states)], np.empty(len(states), states.dtype)
+        return np.asarray(kernel.rewards(prepared, states, now._replace(step_size=float(sizes[0])), threads))
+    own, paid = sizes[kernel.assign(prepared, states)], np.empty(len(states), states.dtype)
     for size in np.unique(own):
         rows = own == size
-        paid[rows] = kernel.rewards(view, states[rows], now._replace(step_size=float(size)), settings.threads)
+        paid[rows] = kernel.rewards(prepared, states[rows], now._replace(step_size=float(size)), threads)
     return paid
 
 
@@ -73,16 +70,18 @@ def pace(settings: Settings) -> "Pace":
     return Pace(eta(settings), now.step_size, now.balance, 1.0 if settings.step_size == AUTO else 0.0)
 
 
-def update(before: Clusters, states: Floats, order: Counts, settings: Settings) -> Clusters:
-    """One pass over the states in the given order."""
+def update(kme: "KME", states: Floats, order: Counts) -> None:
+    """One pass over the states in the given order: centers, counts and margin move."""
     from voronaut.kernels import cpu_auto
 
-    return Clusters(*cpu_auto.update(*before, states, order, **pace(settings)._asdict()))
+    now = (kme._centers, kme._counts, kme._margin, states, order)
+    kme._centers, kme._counts, kme._margin = cpu_auto.update(*now, **pace(kme.settings)._asdict())
 
 
-def step(before: Clusters, states: Floats, now: Rules, settings: Settings) -> tuple[Floats, Clusters]:
-    """Algorithm 1 over the states in the given order."""
+def step(kme: "KME", states: Floats) -> Floats:
+    """Algorithm 1 over the states in the given order: what each earns; centers, counts and margin move."""
     from voronaut.kernels import cpu_auto_online
 
-    done = cpu_auto_online.step(*before, states, pace(settings), now)
-    return done.rewards, Clusters(done.centers, done.counts, done.margin)
+    done = cpu_auto_online.step(kme._centers, kme._counts, kme._margin, states, pace(kme.settings), kme._rules)
+    kme._centers, kme._counts, kme._margin = done.centers, done.counts, done.margin
+    return done.rewards

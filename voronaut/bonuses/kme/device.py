@@ -24,7 +24,7 @@ ROWS = 2**24  # states that are paid at once: what they need besides is free aga
 NUMBERS = 2**24  # that are converted at once
 SLOW = (
     "on this device updates go state by state, which is slow: they are fast in float32 with Triton "
-    "(pip install 'voronaut[gpu]'). chunk=128 is faster too, but its rewards are not the sequence's: see docs/gpu.md."
+    "(pip install 'voronaut[gpu]'), and on the CPU (next_states.cpu())."
 )
 
 
@@ -34,7 +34,6 @@ class OnDevice:
     def __init__(self, kme: "KME", device: Any) -> None:
         s = kme.settings
         self.device, self.dim, self.init, self.seed = device, s.dim, s.init, s.seed
-        self.chunk = s.chunk
         self.rules = Rules(float(s.step_size), float(s.balance), OBJECTIVES[s.objective])
         self.dtype = torch.float32 if s.dtype == "float32" else torch.float64
         self._key = int(kme._reservoir._key.astype(np.int64))
@@ -69,7 +68,7 @@ class OnDevice:
     @torch.no_grad()
     def update(self, states: Tensor) -> None:
         """One shuffled pass of online k-means over the states (..., d). Bad states are dropped and counted."""
-        if self.chunk == 1 and not kernel.wholly_fused(self.centers):
+        if not kernel.wholly_fused(self.centers):
             warnings.warn(SLOW, UserWarning, stacklevel=4)
         flat = self._flat(states)
         if not len(flat):
@@ -80,7 +79,7 @@ class OnDevice:
         order = torch.where(good, self._shuffle(len(flat)), LAST).sort(stable=True).indices
         mixed = torch.where(good[:, None], relative, 0)[order]
         self._start(mixed, total)
-        moved = kernel.update(self.centers, self.counts, mixed, total, self.rules, chunk=self.chunk)
+        moved = kernel.update(self.centers, self.counts, mixed, total, self.rules)
         self.centers.copy_(moved[0])
         self.counts.copy_(moved[1])
         self._remember(relative, good)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.bonuses.kme import auto, frames, learned, many, tensors
-from voronaut.bonuses.kme.settings import AUTO, Settings, check_features, checked, fresh_seed
+from voronaut.bonuses.kme.settings import AUTO, Settings, check_features, checked, fresh_seed, without_retired
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad
@@ -44,8 +44,6 @@ class KME(Saved):
             Gaps and rewards are then in deviations.
         replay: this share of what an `update` absorbs is drawn from a fair sample of all states before: 0.5 for
             streams that mix slowly. `step` absorbs only what it is given.
-        chunk: for CUDA tensors in float64 or without Triton, states that an `update` assigns at once, to the clusters
-            as they were before them; 1 is the sequence, and slow. Everywhere else an update is the sequence.
     """
 
     learns = pays = True
@@ -69,10 +67,9 @@ class KME(Saved):
         features: Features | None = None,
         normalize: bool = False,
         replay: float = 0.0,
-        chunk: int = 1,
     ) -> None:
         chosen = (dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
-        self.settings = checked(Settings(*chosen, normalize, replay, chunk))
+        self.settings = checked(Settings(*chosen, normalize, replay))
         self.dim, self.features = dim, check_features(features)
         self._reading = frames.Reading(dim, check_on_bad(on_bad), dtype)
         self._frame: frames.Frame = frames.start(dim, normalize)
@@ -96,8 +93,7 @@ class KME(Saved):
         if self._empty or not len(batch.states):
             paid = np.zeros(len(batch.states), self.settings.dtype)
         elif auto.chosen(self.settings):
-            now = (self._kernel(), self._prepare(), batch.states, self._rules)
-            paid = auto.rewards(*now, self.settings, self._counts)
+            paid = auto.rewards(self, batch.states)
         else:
             paid = self._kernel().rewards(self._prepare(), batch.states, self._rules, self.settings.threads)
         return tensors.like(next_states, batch.restore(paid))
@@ -113,7 +109,7 @@ class KME(Saved):
         mixed = self._with_replayed(states)
         order = self._order(len(mixed))
         if auto.chosen(self.settings):
-            self._centers, self._counts, self._margin = auto.update(self._clusters, mixed, order, self.settings)
+            auto.update(self, mixed, order)
         else:
             now = (self._centers, self._counts, mixed, order, self._rules)
             self._centers, self._counts = self._kernel().update(*now)
@@ -199,6 +195,11 @@ class KME(Saved):
         chosen = {name: value for name, value in self.settings._asdict().items() if name != "threads"}
         return {**chosen, "features": None if self.features is None else "give it again"}
 
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> "KME":
+        """A fresh KME with the parameters of a saved one."""
+        return cls(**without_retired(params))
+
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Everything learned, as named arrays (copies)."""
         self._sync()
@@ -218,10 +219,6 @@ class KME(Saved):
         if auto.chosen(s):
             return auto.rules(s, self._margin, self._floor)
         return Rules(float(s.step_size), float(s.balance), OBJECTIVES[s.objective], self._floor)
-
-    @property
-    def _clusters(self) -> auto.Clusters:
-        return auto.Clusters(self._centers, self._counts, self._margin)
 
     @property
     def _empty(self) -> bool:
@@ -279,9 +276,7 @@ class KME(Saved):
     def _walk(self, states: Floats) -> Floats:
         """`step` over states that were read: the gaps it keeps up to date serve the next walk too."""
         if auto.chosen(self.settings):
-            paid, (self._centers, self._counts, self._margin) = auto.step(
-                self._clusters, states, self._rules, self.settings
-            )
+            paid = auto.step(self, states)
             self._absorbed(states)
             return paid
         from voronaut.kernels import cpu_online

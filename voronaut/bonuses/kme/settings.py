@@ -1,6 +1,8 @@
 """What can be chosen about a KME, and what is refused."""
 
 import math
+import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,6 @@ class Settings(NamedTuple):
     on_bad: str
     normalize: bool = False
     replay: float = 0.0
-    chunk: int = 1
 
 
 CHOICES = {
@@ -32,7 +33,7 @@ CHOICES = {
     "dtype": ("float32", "float64"),
     "on_bad": ("raise", "drop"),
 }
-LEAST = {"dim": 1, "clusters": 2, "seed": 0, "threads": 1, "chunk": 1}
+LEAST = {"dim": 1, "clusters": 2, "seed": 0, "threads": 1}
 
 
 def checked(settings: Settings) -> Settings:
@@ -65,6 +66,22 @@ def _plain(value: float | str) -> float | str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def without_retired(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that an older version saved, without what is no longer chosen; a warning where that changes anything.
+
+    `chunk` was for CUDA tensors in float64 or without Triton, which it let absorb so many states at once.
+    """
+    kept = {name: value for name, value in params.items() if name != "chunk"}
+    if (chunk := params.get("chunk", 1)) != 1:
+        warnings.warn(
+            f"this KME was saved with chunk={chunk}, which is retired: what it learned is here, and its updates are "
+            "the sequence from now on, state by state.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return kept
 
 
 def fresh_seed(seed: int | None) -> int:
