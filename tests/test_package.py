@@ -36,7 +36,7 @@ def test_no_cache_folder_is_no_error(folder: str, tmp_path: Path) -> None:
     code = (
         "import numba.core.caching as c\n"
         "c.CacheImpl._locator_classes = [c.UserProvidedCacheLocator]\n"
-        "import numpy as np\nfrom voronaut.kernels import loops\n"
-        "out = np.empty(16)\nloops.squared_distances(np.ones((1, 16)), np.zeros(1), out)\nprint(out[0])"
+        "import numpy as np\nfrom voronaut.kernels.cpu import distances\n"
+        "out = np.empty(16)\ndistances.squared_distances(np.ones((1, 16)), np.zeros(1), out)\nprint(out[0])"
     )
     assert python(code, NUMBA_CACHE_DIR=folder, HOME=str(tmp_path / "none")) == "1.0\n"

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from voronaut.adapters.missing import missing
 from voronaut.bonuses.kme import KME, LOG_FLOOR
 from voronaut.entropy.cells import log_ball
+from voronaut.missing import missing
 
 try:
     import jax
@@ -20,7 +20,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, {"jax", "jaxlib"}, "jax", "jax") from error
 
-from voronaut.kernels import jax_stream, jax_xla
+from voronaut.kernels.xla import kmeans, stream
 
 __all__ = ["State", "from_kme", "init", "metrics", "rewards", "to_kme", "update"]
 
@@ -73,7 +73,7 @@ def rewards(state: State, next_states: Any, *, block: int = 4096) -> Array:
     """
     flat, shape = _flat(state, next_states)
     relative, good = _relative(state, flat)
-    paid = jax_xla.rewards(
+    paid = kmeans.rewards(
         _clusters(state), relative, step_size=state.step_size, balance=state.balance, objective=state.objective,
         floor=state.floor, block=block,
     )  # fmt: skip
@@ -100,16 +100,16 @@ def update(state: State, next_states: Any, key: Array, *, chunk: int | None = No
     states, good = _relative(state, flat)
     seen = _seen(state)
     state = _started(state, states, good, chances[1])
-    clusters = jax_xla.update(
+    clusters = kmeans.update(
         _clusters(state), states, step_size=state.step_size, balance=state.balance, good=good, frozen=frozen,
-        chunk=jax_xla.default_chunk(frozen=frozen) if chunk is None else chunk,
+        chunk=kmeans.default_chunk(frozen=frozen) if chunk is None else chunk,
     )  # fmt: skip
     return _replace(
         state,
         centers=clusters.centers,
         counts=clusters.counts,
         floor=_floor(state, clusters),
-        sample=jax_stream.resample(state.sample, seen, states, good, chances[2:]),
+        sample=stream.resample(state.sample, seen, states, good, chances[2:]),
         updates=state.updates + good.any(),
         bad=state.bad + (~good).sum(dtype=state.bad.dtype),
     )
@@ -118,11 +118,11 @@ def update(state: State, next_states: Any, key: Array, *, chunk: int | None = No
 def metrics(state: State) -> dict[str, Array]:
     """A flat dict of scalars under the names of `vn.KME.metrics()`; the entropy is `to_kme(state).entropy()`."""
     _flat(state, jnp.zeros((0, state.centers.shape[-1])))
-    gaps, masses = jax_xla.gaps(_clusters(state), state.balance), _masses(state)
+    gaps, masses = kmeans.gaps(_clusters(state), state.balance), _masses(state)
     dim, counts = state.centers.shape[1], state.counts.astype(state.centers.dtype)
     logs = dim * jnp.log(jnp.maximum(gaps, np.finfo(gaps.dtype).tiny)).mean()
     return {
-        "objective": jax_xla.concave(gaps, state.objective, state.floor).sum(),
+        "objective": kmeans.concave(gaps, state.objective, state.floor).sum(),
         "entropy_bound": jnp.where(gaps.min() > 0, logs + log_ball(dim) - dim * math.log(2), -jnp.inf),
         "gap_mean": gaps.mean(),
         "gap_min": gaps.min(),
@@ -207,12 +207,12 @@ def _flat(state: State, states: Any) -> tuple[Array, tuple[int, ...]]:
 def _relative(state: State, flat: Array) -> tuple[Array, Array]:
     """States less the origin, subtracted in their own precision; 0 where they are bad."""
     relative = (flat - state.origin.astype(flat.dtype)).astype(state.centers.dtype)
-    good = jax_stream.good_rows(relative)
+    good = stream.good_rows(relative)
     return jnp.where(good[:, None], relative, 0), good
 
 
-def _clusters(state: State) -> jax_xla.Clusters:
-    return jax_xla.Clusters(state.centers, state.counts)
+def _clusters(state: State) -> kmeans.Clusters:
+    return kmeans.Clusters(state.centers, state.counts)
 
 
 def _seen(state: State) -> Array:
@@ -230,8 +230,8 @@ def _referred(state: State, flat: Array) -> State:
         return state
     relative, good = _relative(state, flat)
     seen, new = _seen(state), good.sum()
-    by = jax_stream.offset(state.centers, state.counts.astype(jnp.float32))  # what was seen, as the clusters keep it
-    by = jnp.where(seen == 0, jax_stream.offset(relative, good.astype(jnp.float32)), by)
+    by = stream.offset(state.centers, state.counts.astype(jnp.float32))  # what was seen, as the clusters keep it
+    by = jnp.where(seen == 0, stream.offset(relative, good.astype(jnp.float32)), by)
     doubled = jnp.floor(jnp.log2(seen + new)) > jnp.floor(jnp.log2(jnp.maximum(seen, 1)))
     origin = state.origin + jnp.where((new > 0) & ((seen == 0) | doubled), by, 0)
     moved = origin - state.origin
@@ -243,22 +243,22 @@ def _started(state: State, states: Array, good: Array, chances: Array) -> State:
     """With init="data" and nothing absorbed yet: clusters at states of this batch."""
     if state.init != "data":
         return state
-    centers = jax_stream.first_centers(states, good, len(state.counts), chances)
+    centers = stream.first_centers(states, good, len(state.counts), chances)
     return _replace(state, centers=jnp.where(_has_clusters(state), state.centers, centers))
 
 
-def _floor(state: State, clusters: jax_xla.Clusters) -> Array:
+def _floor(state: State, clusters: kmeans.Clusters) -> Array:
     """A thousandth of the mean gap, for "log"; "sqrt" needs none."""
     if state.objective == "sqrt":
         return state.floor
-    mean = jnp.maximum(jax_xla.gaps(clusters, state.balance), 0).mean()
+    mean = jnp.maximum(kmeans.gaps(clusters, state.balance), 0).mean()
     return jnp.where(mean > 0, LOG_FLOOR * mean, 1)
 
 
 def _masses(state: State) -> Array:
     """How many states of the sample are in each cell (k,)."""
-    weight = jax_xla.weights(_clusters(state), state.balance, state.counts.min())
-    chosen = jax.lax.map(lambda row: jax_xla.assign(_clusters(state), weight, row), state.sample, batch_size=4096)
+    weight = kmeans.weights(_clusters(state), state.balance, state.counts.min())
+    chosen = jax.lax.map(lambda row: kmeans.assign(_clusters(state), weight, row), state.sample, batch_size=4096)
     cell = jnp.where(_filled(state), chosen, len(state.counts))
     return jnp.zeros(len(state.counts)).at[cell].add(1, mode="drop")
 

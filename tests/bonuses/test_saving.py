@@ -104,6 +104,7 @@ def test_a_changed_number_is_noticed(tmp_path: Path) -> None:
     ("change", "word"),
     [
         ({"state.counts": np.full(12, 2)}, "counts"),
+        ({"state.counts": np.array([2**62 - 1] * 4 + [249] + [1] * 7)}, "less than"),  # wraps around to the true sum
         ({"state.centers": np.zeros((11, 3), np.float32)}, "centers"),
         ({"state.centers": np.full((12, 3), np.nan, np.float32)}, "not finite"),
         ({"state.kept_nearest": np.full(12, 12)}, "kept_nearest"),
@@ -165,3 +166,29 @@ def test_features_must_be_given_again(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="features"):
         vn.load(tmp_path / "kme.npz")
     assert same(vn.load(tmp_path / "kme.npz", features=first_two), kme)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[" * 100_000,
+        b"[1]",
+        b"\xff",
+        b"{}",
+        b'{"format": 1}',
+        b'{"format": 1, "kind": "KME", "params": 3}',
+        b'{"format": 1, "kind": "KME", "params": {"dim": 3, "wings": 2}}',
+        b'{"format": 1, "kind": "KME", "params": {"dim": 3, "clusters": 1000000000000000}}',
+        b'{"format": 1, "kind": "HashCount", "params": {"dim": 3, "table_bits": 3000}}',
+    ],
+)
+def test_a_crafted_header_is_refused(tmp_path: Path, header: bytes) -> None:
+    npz.write(tmp_path / "kme.npz", {"header": np.frombuffer(header, np.uint8)})
+    with pytest.raises(ValueError, match=r"kme\.npz|table_bits"):
+        vn.load(tmp_path / "kme.npz")
+
+
+def test_counts_of_hashes_that_wrap_around_are_refused() -> None:
+    bonus = vn.HashCount(3, table_bits=4)
+    with pytest.raises(ValueError, match="less than"):
+        bonus.load_state_dict({**bonus.state_dict(), "counts": np.full(16, 2**60)})

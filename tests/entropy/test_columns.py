@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voronaut.entropy.columns import drop_bad, study
-from voronaut.entropy.tally import Tally
+from voronaut.entropy.mixture.tally import Tally
 
 
 def rows(n: int = 400, dim: int = 3, seed: int = 0) -> np.ndarray:

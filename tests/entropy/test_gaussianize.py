@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from voronaut.entropy.gaussianize import Gaussianizer
 from voronaut.entropy.laws import LAWS
-from voronaut.kernels.monotone import guides, piece
+from voronaut.entropy.mixture.gaussianize import Gaussianizer
+from voronaut.entropy.mixture.pieces import guides, piece
 
 ROUND = ("gaussian", "uniform", "student3", "exponential", "lognormal", "bimodal")
 

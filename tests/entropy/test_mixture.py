@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from voronaut.entropy.clustering import nearest, partition
-from voronaut.entropy.mixture import CHUNK, STEP, Mixture
-from voronaut.kernels.mixture import normalise
+from voronaut.entropy.mixture.gaussians import CHUNK, STEP, Mixture
+from voronaut.entropy.mixture.softmax import normalise
 
 
 def made(n: int = 600, dim: int = 3, clusters: int = 12, seed: int = 0) -> tuple[np.ndarray, Mixture]:

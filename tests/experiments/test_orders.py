@@ -8,7 +8,8 @@ import pytest
 
 from tests.training.test_absorb import DIM, OPTIONS, agrees_with_the_reference, reference
 from tests.training.toys import small
-from voronaut.experiments import parameters, sweep
+from voronaut.experiments import parameters
+from voronaut.experiments.common import sweep
 from voronaut.experiments.parameters import WAYS, Orders
 from voronaut.training import loop
 from voronaut.training.config import Config
@@ -45,7 +46,7 @@ def test_training_resumes_exactly(way: str, tmp_path: Path) -> None:
 
 def test_the_kept_runs_are_this_experiments() -> None:
     """They were labelled by a sweep of `voronaut train`, which no longer offers all of them."""
-    (cell,) = (cell for cell in parameters.SWEEP if cell.name == "absorb")
+    (cell,) = (cell for cell in parameters.PLAN.cells if cell.name == "absorb")
     found = sweep.find(parameters.PLAN, cell)
     assert {label: len(seeds) for label, seeds in found.runs.items()} == {f"kme,absorb={way}": 3 for way in WAYS[1:]}
     assert not found.troubles and cell.population is Orders

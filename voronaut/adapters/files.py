@@ -78,12 +78,12 @@ class Kept:
 
 
 def _header(path: npz.Where, arrays: npz.Arrays, owner: str) -> dict[str, Any]:
-    header: dict[str, Any] = json.loads(arrays["header"].tobytes()) if "header" in arrays else {}
+    header = npz.read_json(path, arrays["header"]) if "header" in arrays else {}
     if header.get("adapter") != owner:
         saved = header.get("adapter") or "another kind of object"
         raise ValueError(f"{path} was saved by {saved}, not by {owner}. Load it with what saved it.")
-    if header["format"] != FORMAT:
-        raise ValueError(f"{path} has format {header['format']}; this voronaut ({__version__}) reads format {FORMAT}.")
+    if (found := header.get("format")) != FORMAT:
+        raise ValueError(f"{path} has format {found}; this voronaut ({__version__}) reads format {FORMAT}.")
     return header
 
 

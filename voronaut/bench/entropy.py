@@ -19,9 +19,9 @@ from voronaut import machine
 from voronaut.bench import entropy_neighbours as neighbours
 from voronaut.bench import measure
 from voronaut.entropy.clustering import start
-from voronaut.entropy.mixture import CHUNK, ROOM
+from voronaut.entropy.mixture.gaussians import CHUNK, ROOM
+from voronaut.entropy.mixture.softmax import normalise
 from voronaut.entropy.stream import FIRST, EntropyStream
-from voronaut.kernels.mixture import normalise
 
 CLUSTERS = 300
 DIMS = (2, 8, 17, 64)

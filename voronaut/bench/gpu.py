@@ -77,7 +77,7 @@ def settled(clusters: int, dim: int) -> tuple[Any, Any, Any]:
     """Centers, counts and rules after a few rollouts of Gaussian states."""
     import torch
 
-    from voronaut.kernels import torch_gpu as kernel
+    from voronaut.kernels import gpu as kernel
     from voronaut.kernels.rules import Rules
 
     rules, draw = Rules(0.05, 1e-4), torch.Generator(DEVICE).manual_seed(0)
@@ -94,7 +94,7 @@ def pay(clusters: int, dim: int, sizes: tuple[int, ...], rates: dict[str, float]
     """Rewards against frozen clusters, per number of states."""
     import torch
 
-    from voronaut.kernels import torch_gpu as kernel
+    from voronaut.kernels import gpu as kernel
 
     centers, counts, rules = settled(clusters, dim)
     view, shift, rows = kernel.prepare(centers, counts, rules), torch.zeros(dim, device=DEVICE), []
@@ -112,7 +112,7 @@ def learn(clusters: int, dim: int, size: int) -> dict[str, float]:
     """The update of settled clusters, and from zeros, where states hang on each other; making clusters ready."""
     import torch
 
-    from voronaut.kernels import torch_gpu as kernel
+    from voronaut.kernels import gpu as kernel
 
     centers, counts, rules = settled(clusters, dim)
     states, good = torch.randn(size, dim, device=DEVICE), torch.full((), size, dtype=torch.int64, device=DEVICE)
@@ -185,7 +185,7 @@ def device() -> dict[str, str]:
     """Name of the device and versions of what drives it."""
     import torch
 
-    from voronaut.kernels import torch_gpu as kernel
+    from voronaut.kernels import gpu as kernel
 
     known = {"device": torch.cuda.get_device_name() if DEVICE == "cuda" else DEVICE, "cuda": str(torch.version.cuda)}
     if kernel.has_triton():

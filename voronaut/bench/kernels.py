@@ -10,9 +10,9 @@ import numpy as np
 
 from voronaut import machine
 from voronaut.bench import measure
-from voronaut.kernels import cpu, cpu_online
+from voronaut.kernels import cpu
 from voronaut.kernels.compiled import compiled
-from voronaut.kernels.loops import Floats, aligned, squared_distances
+from voronaut.kernels.cpu.distances import Floats, aligned, squared_distances
 from voronaut.kernels.rules import Rules
 
 CLUSTERS = (300, 3000)
@@ -38,12 +38,12 @@ def cost(clusters: int, dim: int, states: int = STATES, budget: float = 3.0) -> 
     for _ in range(3):
         centers, counts = cpu.update(centers, counts, batch, order, RULES)
     prepared = cpu.prepare(centers, counts, RULES.balance)
-    kept, out = cpu_online.keep(prepared), aligned(prepared.clusters.weight.shape, prepared.clusters.weight.dtype)
+    kept, out = cpu.keep(prepared), aligned(prepared.clusters.weight.shape, prepared.clusters.weight.dtype)
     work = {
         "floor": lambda: floor_rows(batch, prepared.clusters.centers, out),
         "update": lambda: cpu.prepare(*cpu.update(centers, counts, batch, order, RULES), RULES.balance),
         "rewards": lambda: cpu.rewards(prepared, batch, RULES),
-        "step": lambda: cpu_online.step(centers, counts, kept, batch, RULES),
+        "step": lambda: cpu.step(centers, counts, kept, batch, RULES),
     }
     return {name: took / states * 1e6 for name, took in measure.seconds(work, budget=budget).items()}
 

@@ -14,6 +14,7 @@ class Entry(NamedTuple):
 
 BONUSES = {
     "none": Entry("NoBonus", "voronaut.bonuses.none", 0.0),
+    "zero": Entry("NoBonus", "voronaut.bonuses.none", 0.0),
     "kme": Entry("KME", "voronaut.bonuses.kme", 0.01),
     "rnd": Entry("RND", "voronaut.bonuses.rnd", 1e-5),
     "re3": Entry("RE3", "voronaut.bonuses.re3", 1e-4),

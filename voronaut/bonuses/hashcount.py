@@ -90,5 +90,7 @@ class HashCount(Saved):
         check_state(state, self.state_dict(), "HashCount")
         if np.min(state["counts"]) < 0 or state["bad"] < 0:
             raise ValueError("counts and bad must not be negative. Nothing was loaded.")
+        if state["counts"].sum(dtype=float) >= 2**62:  # a float does not wrap around
+            raise ValueError("counts must add up to less than 2⁶². Nothing was loaded.")
         self._counts, self._directions = np.array(state["counts"]), np.array(state["directions"])
         self._bad = int(state["bad"])

@@ -53,12 +53,13 @@ def load(path: npz.Where, **extra: Any) -> Any:
     arrays = npz.read(path)
     if "header" not in arrays:
         raise ValueError(f"{path} is not a bonus saved by voronaut: it has no header. Save one with bonus.save(path).")
-    header = json.loads(arrays.pop("header").tobytes())
-    if header["format"] != FORMAT:
-        raise ValueError(f"{path} has format {header['format']}; this voronaut ({__version__}) reads format {FORMAT}.")
-    bonus = class_of_kind(header["kind"]).from_params({**header["params"], **extra})
-    bonus.load_state_dict({name.removeprefix("state."): array for name, array in arrays.items()})
-    return bonus
+    header = npz.read_json(path, arrays.pop("header"))
+    with npz.refusing(path, ValueError):
+        if (found := header["format"]) != FORMAT:
+            raise ValueError(f"{path} has format {found}; this voronaut ({__version__}) reads format {FORMAT}.")
+        bonus = class_of_kind(header["kind"]).from_params({**header["params"], **extra})
+        bonus.load_state_dict({name.removeprefix("state."): array for name, array in arrays.items()})
+        return bonus
 
 
 def check_state(state: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]], owner: str) -> None:

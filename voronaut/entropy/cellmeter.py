@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from voronaut.entropy.cells import bound, discrete_entropy, log_ball
 from voronaut.entropy.clustering import Clusters, start
-from voronaut.entropy.meter import FEED, SPARE
-from voronaut.entropy.paths import Straight, regular
+from voronaut.entropy.mixture.meter import FEED, SPARE
+from voronaut.entropy.mixture.paths import Straight, regular
 
 Floats = NDArray[np.float64]
 

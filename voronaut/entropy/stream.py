@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from voronaut.entropy.cellmeter import BoundMeter, CellMeter
 from voronaut.entropy.columns import Columns, drop_bad, study
-from voronaut.entropy.meter import MixtureMeter
+from voronaut.entropy.mixture.meter import MixtureMeter
 
 Floats = NDArray[np.float64]
 Method = Literal["mixture", "moments", "bound"]
 
+ESTIMATOR_VERSION = 1  # raise it by one when the numbers change: kept results carry the one they came from
 FIRST = 32  # rows per cluster that are kept before anything is decided
 LEAST = 2048  # but at least so many
 BATCH = 4096  # rows worked on at a time

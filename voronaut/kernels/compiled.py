@@ -1,6 +1,11 @@
-"""The one way to compile with numba here: cached on disk where a folder can be written, in memory otherwise."""
+"""The one way to compile with numba here: cached on disk where a folder can be written, in memory otherwise.
 
+What is cached is used as long as the sources of all kernels are what they were.
+"""
+
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -11,21 +16,35 @@ F = TypeVar("F", bound=Callable[..., Any])
 FAST = {"contract", "nnan", "nsz"}
 
 
+def digest() -> str:
+    """Of the sources of all kernels of a CPU, which call each other from file to file."""
+    home = Path(__file__).parent
+    paths = sorted([*home.glob("*.py"), *home.glob("cpu/*.py")])
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+SOURCES = digest()
+
+
 def compiled(function: F) -> F:
     """`numba.njit` that releases the GIL and forgives a cache folder that is missing or read-only."""
-    try:
-        kernel = numba.njit(nogil=True, fastmath=FAST, cache=True)(function)
-    except RuntimeError:  # numba found no folder it may write to
-        kernel = numba.njit(nogil=True, fastmath=FAST)(function)
-    return kernel  # type: ignore[no-any-return]
+    return cached(function, FAST)
 
 
 def reordered(function: F) -> F:
     """`compiled` with sums in any order: for functions whose ties are decided by sums of one and the same loop."""
+    return cached(function, {*FAST, "reassoc"})
+
+
+def cached(function: F, fastmath: set[str]) -> F:
+    """`numba.njit`, cached where it can be. By itself numba takes old machine code where only a callee has changed."""
     try:
-        kernel = numba.njit(nogil=True, fastmath={*FAST, "reassoc"}, cache=True)(function)
-    except RuntimeError:
-        kernel = numba.njit(nogil=True, fastmath={*FAST, "reassoc"})(function)
+        kernel = numba.njit(nogil=True, fastmath=fastmath, cache=True)(function)
+    except RuntimeError:  # numba found no folder it may write to
+        return numba.njit(nogil=True, fastmath=fastmath)(function)  # type: ignore[no-any-return]
+    index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if index is not None:  # numba compiles, and caches as it did when this was written (a test tells)
+        index._source_stamp = (index._source_stamp, SOURCES)
     return kernel  # type: ignore[no-any-return]
 
 

@@ -13,7 +13,7 @@ from voronaut.kernels.rules import OBJECTIVES, Rules
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
-    from voronaut.kernels.cpu_auto import Pace
+    from voronaut.kernels.cpu.scale_free import Pace
 
 Floats = NDArray[np.floating[Any]]
 Counts = NDArray[np.int64]
@@ -64,7 +64,7 @@ def rewards(kme: "KME", states: Floats) -> Floats:
 
 def pace(settings: Settings) -> "Pace":
     """κ = balance + η m and α = max(floor, share/n) as the kernels take them; numbers that were given stay fixed."""
-    from voronaut.kernels.cpu_auto import Pace
+    from voronaut.kernels.cpu.scale_free import Pace
 
     now = rules(settings, 0.0)
     return Pace(eta(settings), now.step_size, now.balance, 1.0 if settings.step_size == AUTO else 0.0)
@@ -72,16 +72,16 @@ def pace(settings: Settings) -> "Pace":
 
 def update(kme: "KME", states: Floats, order: Counts) -> None:
     """One pass over the states in the given order: centers, counts and margin move."""
-    from voronaut.kernels import cpu_auto
+    from voronaut.kernels.cpu import scale_free
 
     now = (kme._centers, kme._counts, kme._margin, states, order)
-    kme._centers, kme._counts, kme._margin = cpu_auto.update(*now, **pace(kme.settings)._asdict())
+    kme._centers, kme._counts, kme._margin = scale_free.update(*now, **pace(kme.settings)._asdict())
 
 
 def step(kme: "KME", states: Floats) -> Floats:
     """Algorithm 1 over the states in the given order: what each earns; centers, counts and margin move."""
-    from voronaut.kernels import cpu_auto_online
+    from voronaut.kernels.cpu import scale_free
 
-    done = cpu_auto_online.step(kme._centers, kme._counts, kme._margin, states, pace(kme.settings), kme._rules)
+    done = scale_free.step(kme._centers, kme._counts, kme._margin, states, pace(kme.settings), kme._rules)
     kme._centers, kme._counts, kme._margin = done.centers, done.counts, done.margin
     return done.rewards

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from voronaut.bonuses.kme.frames import FAR
-from voronaut.kernels import torch_gpu as kernel
+from voronaut.kernels import gpu as kernel
 from voronaut.kernels.rules import OBJECTIVES, Rules
 
 if TYPE_CHECKING:

@@ -229,7 +229,7 @@ class KME(Saved):
         try:
             from voronaut.kernels import cpu as kernel
         except ImportError:  # no numba: a GPU machine, say
-            from voronaut.kernels import jax_host as kernel  # type: ignore[no-redef]
+            from voronaut.kernels import xla as kernel  # type: ignore[no-redef]
         return kernel
 
     def _prepare(self) -> Any:
@@ -279,10 +279,10 @@ class KME(Saved):
             paid = auto.step(self, states)
             self._absorbed(states)
             return paid
-        from voronaut.kernels import cpu_online
+        from voronaut.kernels import cpu
 
-        kept = self._kept or cpu_online.keep(self._prepare())
-        done = cpu_online.step(self._centers, self._counts, cpu_online.Gaps(*kept), states, self._rules)
+        kept = self._kept or cpu.keep(self._prepare())
+        done = cpu.step(self._centers, self._counts, cpu.Gaps(*kept), states, self._rules)
         self._centers, self._counts = done.centers, done.counts
         self._grown += done.grown
         self._recomputed += done.recomputed

@@ -61,6 +61,7 @@ def check(arrays: Mapping[str, NDArray[Any]], room: int) -> None:
     kept = [len(arrays[name]) for name in KEPT]
     nearest = arrays["kept_nearest"]
     sound = {
+        "counts must add up to less than 2⁶²": counts.sum(dtype=float) < 2**62,  # a float does not wrap around
         "counts must start at 1 and add up to clusters + states (and states replayed)": counts.min() >= 1
         and counts.sum() == clusters + totals[0] + replayed,
         "replayed must not be negative": replayed >= 0,

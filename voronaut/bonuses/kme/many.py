@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def rewards(members: Sequence["KME"], states: NDArray[Any]) -> NDArray[Any]:
     """(runs, n, dim) -> (runs, n): what each run's states earn from its own clusters."""
-    from voronaut.kernels import jax_host
+    from voronaut.kernels import xla
 
     for member in members:
         member._sync()
@@ -22,12 +22,12 @@ def rewards(members: Sequence["KME"], states: NDArray[Any]) -> NDArray[Any]:
         return np.stack([member.rewards(own) for member, own in zip(members, states, strict=True)])
     own = np.stack([member._read(part).states for member, part in zip(members, states, strict=True)])
     floors = np.array([member._floor for member in members])
-    return jax_host.rewards_runs(*_clusters(members), own, members[0]._rules, floors)
+    return xla.rewards_runs(*_clusters(members), own, members[0]._rules, floors)
 
 
 def update(members: Sequence["KME"], states: NDArray[Any]) -> None:
     """One shuffled pass of each run's clusters over its own states (runs, n, dim)."""
-    from voronaut.kernels import jax_host
+    from voronaut.kernels import xla
 
     if _own_rules(members[0]):
         for member, part in zip(members, states, strict=True):
@@ -35,7 +35,7 @@ def update(members: Sequence["KME"], states: NDArray[Any]) -> None:
         return
     own = np.stack([member._ready(part).states for member, part in zip(members, states, strict=True)])
     shuffled = np.stack([part[member._order(len(part))] for member, part in zip(members, own, strict=True)])
-    centers, counts = jax_host.update_runs(*_clusters(members), shuffled, members[0]._rules)
+    centers, counts = xla.update_runs(*_clusters(members), shuffled, members[0]._rules)
     for run, member in enumerate(members):
         member._centers, member._counts = centers[run], counts[run]
         member._absorbed(own[run])

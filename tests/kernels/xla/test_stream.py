@@ -1,0 +1,36 @@
+"""First centers and the fair sample of a stream, for XLA."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from voronaut.kernels.xla import stream
+
+
+def batch(seed, n):
+    return np.random.default_rng(seed).normal(size=(n, 3)).astype(np.float32)
+
+
+def test_data_starts_at_distinct_states_of_the_first_batch():
+    choose = jax.jit(stream.first_centers, static_argnums=2)
+    states, chances = np.repeat(batch(0, 8), 5, axis=0), np.random.default_rng(0).uniform(size=40)
+    start = choose(states, np.arange(40) > 0, 8, chances)  # eight distinct ones, five times each, one of them bad
+    assert {tuple(row) for row in np.asarray(start).tolist()} == {tuple(row) for row in states.tolist()}
+    few = choose(states, np.arange(40) < 15, 8, chances)
+    assert len(np.unique(np.asarray(few), axis=0)) == 3
+    lowest = choose(batch(1, 40), np.ones(40, bool), 8, chances)
+    np.testing.assert_array_equal(lowest, batch(1, 40)[np.argsort(chances)[:8]])
+
+
+def test_every_state_is_in_the_sample_with_the_same_probability():
+    size, parts, keys = 50, 8, jax.random.split(jax.random.key(0), 400)
+
+    def one(key):
+        sample = jnp.zeros((size, 1))
+        for t, own in enumerate(jax.random.split(key, parts)):
+            states = jnp.full((100, 1), t, float)
+            sample = stream.resample(sample, 100.0 * t, states, jnp.ones(100, bool), jax.random.uniform(own, (2, 100)))
+        return sample[:, 0]
+
+    found = np.bincount(np.asarray(jax.jit(jax.vmap(one))(keys), int).reshape(-1), minlength=parts)
+    assert np.abs(found - 400 * size / parts).max() < 5 * np.sqrt(400 * size / parts)
