@@ -93,7 +93,7 @@ def _add_train(menu: Any) -> None:
     train.epilog = (
         "A bonus's own parameters: --kme.clusters 300, --rnd.scale 1e-5, --kme.scale linear:0.01:0, ... "
         "\nA learner's: --ppo.learning_rate 1e-4, --sac.width 128, --sac.size small (for a core or two), ... "
-        "\nHow rollouts meet KME: --kme.absorb shuffled (Algorithm 2), in-order, online (Algorithm 1), online-shuffled"
+        "\nHow KME absorbs a rollout: --kme.absorb shuffled (Algorithm 2, after it is paid) or online (Algorithm 1)"
     )
     train.set_defaults(run=commands.run_train)
 

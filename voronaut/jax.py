@@ -25,7 +25,7 @@ from voronaut.kernels.xla import kmeans, stream
 __all__ = ["State", "from_kme", "init", "metrics", "rewards", "to_kme", "update"]
 
 Array = jax.Array
-PLAIN = {"dim", "clusters", "step_size", "balance", "objective", "init", "seed", "dtype", "threads", "on_bad", "chunk"}
+PLAIN = {"dim", "clusters", "step_size", "balance", "objective", "init", "seed", "dtype", "threads", "on_bad"}
 
 
 @jax.tree_util.register_dataclass

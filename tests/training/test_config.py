@@ -5,7 +5,7 @@ import pytest
 from voronaut.commands import bonus_options, sweep_options
 from voronaut.training.api import configure
 from voronaut.training.config import make_methods
-from voronaut.training.schedule import check_schedule, weight
+from voronaut.training.population import check_scale, weight
 
 
 def test_the_papers_numbers_are_the_defaults() -> None:
@@ -103,4 +103,4 @@ def test_schedules() -> None:
     assert weight("0.01", 0.7) == 0.01
     for text in ("linear:1", "linear:1:2:3", "nan", "linear:a:b", ""):
         with pytest.raises(ValueError, match="no scale"):
-            check_schedule(text)
+            check_scale(text)

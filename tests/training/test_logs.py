@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import voronaut as vn
-from voronaut.bonuses.registry import BONUSES, bonus_class
+from voronaut.bonuses import BONUSES, bonus_class
 from voronaut.cli import main
 from voronaut.training import board, command, logs, loop
 from voronaut.training.api import configure

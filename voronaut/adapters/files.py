@@ -8,8 +8,8 @@ import numpy as np
 from voronaut import npz
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, Scale
-from voronaut.bonuses.files import Saved
-from voronaut.bonuses.registry import class_of_kind
+from voronaut.bonuses import class_of_kind
+from voronaut.bonuses.saving import Saved
 from voronaut.version import __version__
 
 FORMAT = 1
@@ -92,4 +92,4 @@ def _bonus(path: npz.Where, header: dict[str, Any]) -> Any:
     if params is None or params.get("features"):
         why = "is not one of Voronaut's own" if params is None else "has a function as features="
         raise ValueError(f"the bonus in {path} ({kind}) {why}: make it again and pass it as bonus=.")
-    return class_of_kind(kind)(**params)
+    return class_of_kind(kind).from_params(params)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.bonuses.base import State
-from voronaut.bonuses.files import Saved, check_state
+from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import check_on_bad, read
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio, odd: spreads codes over a table of 2^b slots

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.files import load
 from voronaut.bonuses.kme import KME
+from voronaut.bonuses.saving import load
 from voronaut.clusters import Clusters, weights
 from voronaut.report.records import Run
 from voronaut.training import snapshots

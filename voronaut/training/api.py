@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from voronaut import presets
-from voronaut.bonuses.registry import BONUSES
+from voronaut.bonuses import BONUSES
 from voronaut.tasks.factory import choose_backend
 from voronaut.tasks.gym_backend import PREFIX
 from voronaut.tasks.table import TOYS, check_variant, find

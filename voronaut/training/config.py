@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from voronaut import presets
-from voronaut.bonuses.registry import BONUSES, bonus_class
-from voronaut.training import ways
-from voronaut.training.schedule import check_schedule
+from voronaut.bonuses import BONUSES, bonus_class
+from voronaut.bonuses.base import Steps
+from voronaut.training.population import ABSORB, SHUFFLED, check_absorb, check_scale
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,22 +123,22 @@ def _check_apart(key: str, values: Sequence[Any]) -> None:
 
 def _method(name: str, options: dict[str, Any], swept: dict[str, Any]) -> Method:
     chosen = {key: value(given) for key, given in {**options, **swept}.items()}
-    scale = check_schedule(str(chosen.pop("scale", BONUSES[name].scale)))
+    scale = check_scale(str(chosen.pop("scale", BONUSES[name].scale)))
     known = _known(bonus_class(name))
     for key in chosen:
         if key not in known:
             raise ValueError(
                 f"{name} has no parameter {key!r}.{nearest(key, [*known, 'scale'])} It has scale, {', '.join(known)}."
             )
-    if ways.check(chosen.get(ways.OPTION, ways.USUAL), chosen.get("replay", 0)) == ways.USUAL:
-        chosen.pop(ways.OPTION, None)  # said or not, it is the same experiment
+    if check_absorb(chosen.get(ABSORB, SHUFFLED), chosen.get("replay", 0)) == SHUFFLED:
+        chosen.pop(ABSORB, None)  # said or not, it is the same experiment
     return Method(name, ",".join([name, *(f"{k}={short(v)}" for k, v in swept.items())]), scale, chosen)
 
 
 def _known(kind: Any) -> list[str]:
     """What may be chosen about a bonus, and about how a rollout meets it, besides its scale."""
     own = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "dim", "seed")]
-    return [*own, ways.OPTION] if hasattr(kind, "step") else own
+    return [*own, ABSORB] if issubclass(kind, Steps) else own
 
 
 def value(given: Any) -> Any:

@@ -12,6 +12,7 @@ from voronaut.tasks.factory import make
 from voronaut.training import folder, logs, snapshots
 from voronaut.training.config import Config
 from voronaut.training.folder import Rows, Trainer
+from voronaut.training.population import Population
 
 Report = Callable[[int, Rows], None]
 
@@ -29,6 +30,7 @@ def train(
     save_every: int = 10,
     deadline: float | None = None,
     report: Report | None = None,
+    population: type[Population] = Population,
 ) -> bool:
     """Train everything in `config` and write it to `out`; whether there was anything left to do.
 
@@ -47,7 +49,7 @@ def train(
         seeds = [seed for _, seed in config.runs]
         task = make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend)
         try:
-            trainer = make_trainer(config, task)
+            trainer = make_trainer(config, task, population)
             folder.claim(config, out)
             folder.tidy(config, out)
             folder.go_on(trainer, out, restart=restart)
@@ -58,15 +60,15 @@ def train(
     return True
 
 
-def make_trainer(config: Config, task: VectorTask) -> Trainer:
+def make_trainer(config: Config, task: VectorTask, population: type[Population] = Population) -> Trainer:
     """The trainer of the config's learner."""
     if config.learner == "sac":
         from voronaut.training.off_policy import SACTrainer
 
-        return SACTrainer(config, task)
+        return SACTrainer(config, task, population)
     from voronaut.training.on_policy import PPOTrainer
 
-    return PPOTrainer(config, task)
+    return PPOTrainer(config, task, population)
 
 
 def run(trainer: Trainer, out: Path, *, save_every: int, deadline: float | None, report: Report | None) -> None:

@@ -24,8 +24,7 @@ from voronaut.training import checkpoint, policy, replay
 from voronaut.training.config import Config, Method
 from voronaut.training.folder import Rows
 from voronaut.training.pair import EXPLOITER, EXPLORER, Lane, settings
-from voronaut.training.population import Population
-from voronaut.training.schedule import weight
+from voronaut.training.population import Population, weight
 
 Floats = NDArray[np.float32]
 RATE = 0.016  # of the bonus's running deviation, per vector step
@@ -35,10 +34,10 @@ LEAST = 1e-8  # a deviation below is none: nothing is paid
 class SACTrainer:
     """A population of runs and all that changes while it trains."""
 
-    def __init__(self, config: Config, task: VectorTask) -> None:
+    def __init__(self, config: Config, task: VectorTask, population: type[Population] = Population) -> None:
         self.config, self.task, self.settings = config, task, settings(config.numbers)
         self.seeds = [seed for _, seed in config.runs]
-        self.bonuses = Population(config, task.obs_dim)
+        self.bonuses = population(config, task.obs_dim)
         self.rows = config.rollout // config.envs  # vector steps of a turn
         self.lanes = [self._lane(method, seeds) for method, seeds in _grouped(config)]
         shape = (len(self.seeds), config.envs, task.obs_dim)

@@ -32,11 +32,11 @@ class Outcome(NamedTuple):
 class PPOTrainer:
     """A population of runs and all that changes while it trains."""
 
-    def __init__(self, config: Config, task: VectorTask) -> None:
+    def __init__(self, config: Config, task: VectorTask, population: type[Population] = Population) -> None:
         self.config, self.task = config, task
         self.settings = ppo.Settings(envs=config.envs, rollout=config.rollout, **config.numbers)
         self.seeds = [seed for _, seed in config.runs]
-        self.bonuses = Population(config, task.obs_dim)
+        self.bonuses = population(config, task.obs_dim)
         self.agent = ppo.init(self._rngs(0, "init"), task.obs_dim, task.action_dim, self.settings)
         self.room = rollout.empty(len(self.seeds), self.settings, task.obs_dim, task.action_dim)
         self.running: rollout.Running | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut import npz
+from voronaut.bonuses.base import HasCenters
 
 FOLDER = "clusters"
 EVEN = 40  # snapshots at even distances; the first few rollouts, where centers spread out, get some more
@@ -38,8 +39,8 @@ def take(folders: Iterable[Path], rollout: int, bonuses: Iterable[Any], next_sta
     """A snapshot of every run; where a bonus has no centers, of the states alone."""
     for folder, bonus, states in zip(folders, bonuses, next_states, strict=True):
         some = _some(states, rollout)
-        centers = getattr(bonus, "centers", np.empty((0, some.shape[1])))
-        counts = getattr(bonus, "counts", np.empty(0, np.int64))
+        nothing = np.empty((0, some.shape[1])), np.empty(0, np.int64)
+        centers, counts = (bonus.centers, bonus.counts) if isinstance(bonus, HasCenters) else nothing
         write(folder / FOLDER, Snapshot(rollout, centers, counts, some))
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from voronaut.experiments.common import results
 from voronaut.training import logs, loop
 from voronaut.training.api import configure
-from voronaut.training.config import Config
+from voronaut.training.config import Config, Method
+from voronaut.training.population import Population
 from voronaut.training.progress import display, pretty
 
 # Steps per second of all runs together, to estimate what is left: 2 cores with envpool.
@@ -30,6 +31,8 @@ class Cell(NamedTuple):
     name: str  # of its folders
     task: str
     choices: Mapping[str, Any]  # what `configure` takes besides seeds and steps
+    variants: tuple[Mapping[str, Any], ...] = ()  # parameters that only `population` knows: a method for each of them
+    population: type[Population] = Population
 
 
 class Plan(NamedTuple):
@@ -79,8 +82,15 @@ def choose(only: Sequence[str], plan: Plan) -> Plan:
 def config(plan: Plan, cell: Cell) -> Config:
     """The cell as the trainer takes it: the paper's numbers from `presets` but for the cell's own choices."""
     whole = configure(cell.task, seeds=plan.seeds, steps=plan.steps, **cell.choices)
-    wanted = tuple(m for m in whole.methods if not plan.methods or m.kind in plan.methods)
+    methods = [vary(m, own) for m in whole.methods for own in cell.variants] or whole.methods
+    wanted = tuple(m for m in methods if not plan.methods or m.kind in plan.methods)
     return dataclasses.replace(whole, methods=wanted)
+
+
+def vary(method: Method, own: Mapping[str, Any]) -> Method:
+    """The method with parameters of a variant, labelled as a sweep labels its cells."""
+    label = ",".join([method.label, *(f"{key}={value}" for key, value in own.items())])
+    return dataclasses.replace(method, label=label, params={**method.params, **own})
 
 
 def find(plan: Plan, cell: Cell) -> Found:
@@ -128,7 +138,8 @@ def run(plan: Plan, *, budget: float | None = None, say: Say = print, quiet: boo
         say(f"{cell.name}: {', '.join(labels)} × {plan.seeds} seeds × {plan.steps:,} steps")
         try:
             with display(todo, quiet=quiet) as report:
-                loop.train(todo, work, resume=True, save_every=20, deadline=deadline, report=report)
+                how: dict[str, Any] = {"save_every": 20, "deadline": deadline, "report": report}
+                loop.train(todo, work, resume=True, population=cell.population, **how)
         except loop.Stopped as stopped:
             say(f"{cell.name}: {stopped}; the same command goes on from here")
             return False

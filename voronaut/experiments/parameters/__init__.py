@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from voronaut import presets
 from voronaut.experiments.common import drawing, sweep
@@ -18,32 +19,64 @@ from voronaut.experiments.common.sweep import Cell, Data, Plan
 from voronaut.experiments.exploration.run import FIGURES
 from voronaut.markdown import table
 from voronaut.plotting import COLORS
-from voronaut.training import ways
+from voronaut.training.population import ABSORB, ONLINE, SHUFFLED, Population, Stack
 
 __all__ = ["PLAN", "computed", "draw", "reproduce"]
 
 TASK, PAPER = "cheetah-run", "paper"
+IN_ORDER, ONLINE_SHUFFLED = "in-order", "online-shuffled"  # which only this experiment knows
+WAYS = (SHUFFLED, IN_ORDER, ONLINE, ONLINE_SHUFFLED)
 # Besides the paper's own values, which are run once, in the cell "paper".
 VALUES = {
     "balance": ("0", "1e-5", "1e-3"),
     "step_size": ("0.005", "0.2"),
     "clusters": ("100", "1000"),
     "objective": ("log",),
-    ways.OPTION: ("in-order", "online", "online-shuffled"),
+    ABSORB: (IN_ORDER, ONLINE, ONLINE_SHUFFLED),
 }
-ORDER = ("sqrt", "log", *ways.WAYS)  # of values that are words, the paper's first
+ORDER = ("sqrt", "log", *WAYS)  # of values that are words, the paper's first
 ROLLOUTS = (4_096, 65_536)  # the agent's and the bonus's alike: Algorithm 2 has one B
 SYMBOLS = {"balance": "κ", "step_size": "α", "clusters": "k", "objective": "f", "absorb": "", "rollout": "B"}
+
+
+class Orders(Population):
+    """What lies between the two algorithms, besides both of them.
+
+    "in-order" is Algorithm 2 without the shuffle: all states are paid first, then absorbed as they came.
+    "online-shuffled" is Algorithm 1 over shuffled states.
+    """
+
+    def pay_stack(self, stack: Stack, states: NDArray[np.float32], absorb: str, rollout: int) -> NDArray[Any]:
+        """One method's states (seeds, t, n, d) -> (seeds, t, n)."""
+        if absorb != ONLINE_SHUFFLED:
+            return super().pay_stack(stack, states, absorb, rollout)
+        size = int(np.prod(states.shape[1:-1]))
+        orders = [np.random.default_rng([seed, rollout, 3]).permutation(size) for seed in self.config.seeds]
+        return stack.step(states, orders)
+
+    def update_stack(self, stack: Stack, states: NDArray[np.float32], absorb: str, rollout: int) -> None:
+        """Let one method's bonuses learn, unless they did when they paid."""
+        if absorb == IN_ORDER:
+            stack.step(states)
+        elif absorb != ONLINE_SHUFFLED:
+            super().update_stack(stack, states, absorb, rollout)
 
 
 def _cell(name: str, **choices: Any) -> Cell:
     return Cell(name, TASK, {"bonuses": ("kme",), **choices})
 
 
+def _sweep(name: str, values: tuple[str, ...]) -> Cell:
+    """One parameter's values beside each other; those of `absorb` are this experiment's own."""
+    if name != ABSORB:
+        return _cell(name, sweep={f"kme.{name}": values})
+    return _cell(name)._replace(variants=tuple({ABSORB: value} for value in values), population=Orders)
+
+
 PLAN = Plan(
     cells=(
         _cell(PAPER),
-        *(_cell(name, sweep={f"kme.{name}": values}) for name, values in VALUES.items()),
+        *(_sweep(name, values) for name, values in VALUES.items()),
         *(_cell(f"rollout-{size}", rollout=size) for size in ROLLOUTS),
     ),
     seeds=3,
@@ -58,7 +91,7 @@ def points(plan: Plan, say: sweep.Say = print) -> Data:
     runs, paper = sweep.used(plan, say), presets.paper()
     by_parameter = {}
     for name, values in VALUES.items():
-        usual = _text(paper.kme.get(name, ways.USUAL))
+        usual = _text(paper.kme.get(name, SHUFFLED))
         mine = dict(zip(values, runs[name].values(), strict=True)) | {usual: runs[PAPER]["kme"]}
         by_parameter[name] = {value: mine[value] for value in sorted(mine, key=_size)}
     lengths = {size: runs[f"rollout-{size}"]["kme"] for size in ROLLOUTS} | {paper.ppo["rollout"]: runs[PAPER]["kme"]}
@@ -106,7 +139,7 @@ def draw(plan: Plan = PLAN, figures: Path = FIGURES, say: sweep.Say = print) -> 
         runs = by_parameter[name]
         if not any(runs.values()):
             return drawing.not_run(axes)
-        labels = [value.replace("-", "\n") if value in ways.WAYS else value for value in runs]
+        labels = [value.replace("-", "\n") if value in WAYS else value for value in runs]
         groups = [drawing.scores(results, score) for results in runs.values()]
         drawing.dots(axes, labels, groups, COLORS["kme"], "none" if set(runs) & set(ORDER) else "-")
         axes.tick_params(axis="x", labelsize=8)
@@ -137,8 +170,8 @@ def values(by_parameter: Data) -> str:
 def recomputed(by_parameter: Data) -> str:
     """Gaps per state that grew, which the paper computes anew, and those that had to be here."""
     forms = dict.fromkeys(map(per_state, ("grown_gaps", "recomputed_gaps")), ".3f")
-    online = [name for name, way in ways.WAYS.items() if way.online]
-    rows = [[value, *drawing.means(by_parameter[ways.OPTION][value], forms)] for value in online]
+    online = by_parameter[ABSORB]
+    rows = [[value, *drawing.means(online[value], forms)] for value in (ONLINE, ONLINE_SHUFFLED)]
     return table(["absorb", "seeds", "gaps that grew, per state", "gaps recomputed here, per state"], rows)
 
 

@@ -16,7 +16,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from voronaut import tasks
-from voronaut.bonuses.registry import bonus_class
+from voronaut.bonuses import bonus_class
 from voronaut.entropy.batch import batch_entropy
 from voronaut.training.config import Config
 

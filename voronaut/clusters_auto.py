@@ -1,4 +1,7 @@
-"""The scale-free rule in plain NumPy: the judge of `kernels.cpu.scale_free`."""
+"""Clusters that know no units, in plain NumPy: κ follows the margins of the decisions, α each cluster's age.
+
+The judge of `balance="auto"` and `step_size="auto"`, as `clusters` is of the paper's rule.
+"""
 
 from typing import NamedTuple
 
@@ -6,7 +9,7 @@ import numpy as np
 
 from voronaut import clusters as ref
 
-RATE = 1e-3
+RATE = 1e-3  # of the running margin: about the last thousand states
 
 
 class Grown(NamedTuple):
@@ -23,7 +26,7 @@ def balance_of(margin: float, eta: float, balance: float = 0.0) -> float:
 
 
 def absorb(
-    grown: Grown, state: np.ndarray, *, eta: float, floor: float, balance: float = 0.0, share: float = 1.0
+    grown: Grown, state: ref.Array, *, eta: float, floor: float, balance: float = 0.0, share: float = 1.0
 ) -> Grown:
     """One state: decide with κ = η m, take its margin into m, move the winner by max(floor, 1/n)."""
     clusters, margin, closest = grown

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses import scale_free
+from voronaut.bonuses.kme import auto
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
 
 
-def rewards_many(members: Sequence["KME"], states: NDArray[Any]) -> NDArray[Any]:
+def rewards(members: Sequence["KME"], states: NDArray[Any]) -> NDArray[Any]:
     """(runs, n, dim) -> (runs, n): what each run's states earn from its own clusters."""
     from voronaut.kernels import xla
 
+    for member in members:
+        member._sync()
     if any(member._empty for member in members) or _own_rules(members[0]):
         return np.stack([member.rewards(own) for member, own in zip(members, states, strict=True)])
     own = np.stack([member._read(part).states for member, part in zip(members, states, strict=True)])
@@ -23,7 +25,7 @@ def rewards_many(members: Sequence["KME"], states: NDArray[Any]) -> NDArray[Any]
     return xla.rewards_runs(*_clusters(members), own, members[0]._rules, floors)
 
 
-def update_many(members: Sequence["KME"], states: NDArray[Any]) -> None:
+def update(members: Sequence["KME"], states: NDArray[Any]) -> None:
     """One shuffled pass of each run's clusters over its own states (runs, n, dim)."""
     from voronaut.kernels import xla
 
@@ -45,4 +47,4 @@ def _clusters(members: Sequence["KME"]) -> tuple[NDArray[Any], NDArray[np.int64]
 
 def _own_rules(member: "KME") -> bool:
     """Whether each run has its own κ or α, or mixes old states in: then runs are served one by one."""
-    return scale_free.follows(member.settings) or member.settings.replay > 0
+    return auto.chosen(member.settings) or member.settings.replay > 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,22 @@ def test_a_newer_format_and_an_unknown_kind_are_named(tmp_path: Path) -> None:
         rewrite(path, {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}, sign=True)
         with pytest.raises(ValueError, match=word):
             vn.load(path)
+
+
+@pytest.mark.parametrize(("chunk", "words"), [(1, []), (128, ["saved with chunk=128, which is retired"])])
+def test_a_file_from_before_chunk_was_retired_loads(tmp_path: Path, chunk: int, words: list[str]) -> None:
+    """The sequence was the default and is what is left; anything else is said aloud."""
+    path, kme = tmp_path / "kme.npz", trained()
+    kme.save(path)
+    with np.load(path) as file:
+        header = json.loads(file["header"].tobytes())
+    header["params"]["chunk"] = chunk
+    rewrite(path, {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}, sign=True)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        back = vn.load(path)
+    assert [word in str(warning.message) for word, warning in zip(words, said, strict=True)] == [True] * len(words)
+    assert same(back, kme) and back.params == kme.params
 
 
 def test_a_refused_state_changes_nothing() -> None:

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import voronaut as vn  # noqa: E402
-from voronaut.bonuses import kme_torch  # noqa: E402
+from voronaut.bonuses.kme import tensors  # noqa: E402
 from voronaut.bonuses.reservoir import Reservoir  # noqa: E402
 
 CUDA = torch.cuda.is_available()
@@ -23,7 +23,7 @@ DIM = 4
 def device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The GPU, or the CPU in its place."""
     if not CUDA:
-        monkeypatch.setattr(kme_torch, "_on_device", kme_torch.is_tensor)
+        monkeypatch.setattr(tensors, "on_device", tensors.is_tensor)
 
 
 def states(n: int, seed: int = 0, offset: float = 0.0) -> Any:
@@ -35,7 +35,7 @@ def there(array: Any) -> Any:
 
 
 def make(**options: Any) -> vn.KME:
-    return vn.KME(DIM, clusters=12, chunk=1, **options)
+    return vn.KME(DIM, clusters=12, **options)
 
 
 @pytest.mark.parametrize("way", ["update", "step"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import voronaut as vn
 from voronaut import clusters as ref
-from voronaut.bonuses.stack import stack
+from voronaut.training.population import Stack
 
 
 def fed(dim: int = 3, batches: int = 3, **options: object) -> vn.KME:
@@ -312,7 +312,7 @@ def test_clamped_gaps_are_counted_not_hidden() -> None:
 def test_many_as_one_program_are_each_alone() -> None:
     """What an accelerator runs; on a CPU it absorbs state by state, so the numbers are the loop's."""
     alone, together = ([vn.KME(3, clusters=9, init="data", seed=s) for s in range(2)] for _ in range(2))
-    loop, program = stack(alone, mapped=False), stack(together, mapped=True)
+    loop, program = Stack(alone, mapped=False), Stack(together, mapped=True)
     for batch in np.random.default_rng(0).normal(size=(3, 2, 4, 25, 3)) + 1e4:
         np.testing.assert_allclose(program.rewards(batch), loop.rewards(batch), atol=1e-4)
         loop.update(batch)

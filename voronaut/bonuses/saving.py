@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut import npz
-from voronaut.bonuses.registry import class_of_kind
+from voronaut.bonuses import class_of_kind
 from voronaut.version import __version__
 
 FORMAT = 1
@@ -30,6 +30,11 @@ class Saved(ABC):
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state_dict` gave."""
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Any:
+        """A fresh bonus with the parameters of a saved one, which an older version may have written."""
+        return cls(**params)
 
     def save(self, path: npz.Where) -> None:
         """Write everything to one file. The file at `path` is replaced at once, or stays as it was."""
@@ -52,7 +57,7 @@ def load(path: npz.Where, **extra: Any) -> Any:
     with npz.refusing(path, ValueError):
         if (found := header["format"]) != FORMAT:
             raise ValueError(f"{path} has format {found}; this voronaut ({__version__}) reads format {FORMAT}.")
-        bonus = class_of_kind(header["kind"])(**{**header["params"], **extra})
+        bonus = class_of_kind(header["kind"]).from_params({**header["params"], **extra})
         bonus.load_state_dict({name.removeprefix("state."): array for name, array in arrays.items()})
         return bonus
 

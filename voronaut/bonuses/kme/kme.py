@@ -7,14 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses import frames, kme_torch, scale_free
-from voronaut.bonuses.files import Saved, check_state
-from voronaut.bonuses.kme_many import rewards_many, update_many
+from voronaut.bonuses.kme import auto, frames, learned, many, tensors
+from voronaut.bonuses.kme.settings import AUTO, Settings, check_features, checked, fresh_seed, without_retired
 from voronaut.bonuses.reservoir import Reservoir
-from voronaut.bonuses.settings import AUTO, Settings, check_contents, check_features, checked, fresh_seed
+from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad
 from voronaut.entropy.cells import bound, cell_entropy
-from voronaut.kernels.rules import Rules
+from voronaut.kernels.rules import OBJECTIVES, Rules
 
 Floats = NDArray[np.floating[Any]]
 Features = Callable[[Any], Any]
@@ -22,7 +21,6 @@ Features = Callable[[Any], Any]
 LOG_FLOOR = 1e-3  # of the mean gap: where "log" is cut off
 
 
-@kme_torch.welcome
 class KME(Saved):
     """r(s) = L_f after absorbing s, less L_f before (Eq. 2), with balanced online k-means as the memory.
 
@@ -42,18 +40,16 @@ class KME(Saved):
         threads: for `rewards`; the results do not depend on it.
         on_bad: "raise" on states that are not finite, or "drop": pay them 0, learn nothing from them, count them.
         features: function from states to the vectors that are clustered, (..., anything) -> (..., dim).
-        normalize: cluster states standardised by their running mean and deviation, clipped to ±10 (`Standard`). Gaps
-            and rewards are then in deviations.
+        normalize: cluster states standardised by their running mean and deviation, clipped to ±10 (`frames`).
+            Gaps and rewards are then in deviations.
         replay: this share of what an `update` absorbs is drawn from a fair sample of all states before: 0.5 for
             streams that mix slowly. `step` absorbs only what it is given.
-        chunk: for CUDA tensors in float64 or without Triton, states that an `update` assigns at once, to the clusters
-            as they were before them; 1 is the sequence, and slow. Everywhere else an update is the sequence.
     """
 
-    learns = True
-    pays = True
-    rewards_many = staticmethod(rewards_many)
-    update_many = staticmethod(update_many)
+    learns = pays = True
+    takes_tensors: Literal[True] = True
+    rewards_many = staticmethod(many.rewards)
+    update_many = staticmethod(many.update)
 
     def __init__(  # noqa: PLR0913
         self,
@@ -71,98 +67,101 @@ class KME(Saved):
         features: Features | None = None,
         normalize: bool = False,
         replay: float = 0.0,
-        chunk: int = 1,
     ) -> None:
         chosen = (dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
-        self.settings = checked(Settings(*chosen, normalize, replay, chunk))
+        self.settings = checked(Settings(*chosen, normalize, replay))
         self.dim, self.features = dim, check_features(features)
-        self._how = frames.Reading(dim, check_on_bad(on_bad), dtype)
+        self._reading = frames.Reading(dim, check_on_bad(on_bad), dtype)
         self._frame: frames.Frame = frames.start(dim, normalize)
         self._centers = np.zeros((clusters, dim), dtype)
         self._counts: NDArray[np.int64] = np.ones(clusters, np.int64)
         self._floor, self._margin = 1.0, 0.0
         self._updates = self._bad = self._grown = self._recomputed = self._replayed = 0
         self._reservoir = Reservoir(max(16_384, 32 * clusters), dim, dtype, self.settings.seed)
-        self._prepared: Any = None  # the kernel's view of the clusters, made when needed
+        self._prepared: Any = None  # the clusters as the kernel wants them, made when needed
         self._kept: Any = None  # gaps that follow `step`
-        self._resident: Any = None  # the clusters on a GPU
+        self._device: Any = None  # the clusters on a GPU, while states come from there
 
     # What a loop asks for
 
-    def rewards(self, next_states: Any) -> Floats:
+    def rewards(self, next_states: Any) -> Any:
         """(..., d) -> (...,): what each state would earn against the clusters as they are. Changes nothing."""
+        if tensors.on_device(next_states):
+            return self._there(next_states).rewards(tensors.vectors(next_states, self.features, self.dim))
+        self._sync()
         batch = self._read(next_states)
         if self._empty or not len(batch.states):
-            return batch.restore(np.zeros(len(batch.states), self.settings.dtype))
-        view = (self._kernel(), self._view(), batch.states, self._rules)
-        return batch.restore(scale_free.rewards(*view, self.settings, self._counts))
+            paid = np.zeros(len(batch.states), self.settings.dtype)
+        elif auto.chosen(self.settings):
+            paid = auto.rewards(self, batch.states)
+        else:
+            paid = self._kernel().rewards(self._prepare(), batch.states, self._rules, self.settings.threads)
+        return tensors.like(next_states, batch.restore(paid))
 
     def update(self, next_states: Any) -> None:
         """One shuffled pass of online k-means over the states (..., d)."""
+        if tensors.on_device(next_states):
+            self._there(next_states).update(tensors.vectors(next_states, self.features, self.dim))
+            return
         states = self._ready(next_states).states
         if not len(states):
             return
-        seed = [self.settings.seed, self._updates, 2]
-        mixed = scale_free.mixed(states, self._reservoir.sample, self.settings.replay, seed)
-        self._replayed += len(mixed) - len(states)
-        now = (self._kernel(), self._clusters, mixed, self._order(len(mixed)))
-        self._centers, self._counts, self._margin = scale_free.update(*now, self.settings)
+        mixed = self._with_replayed(states)
+        order = self._order(len(mixed))
+        if auto.chosen(self.settings):
+            auto.update(self, mixed, order)
+        else:
+            now = (self._centers, self._counts, mixed, order, self._rules)
+            self._centers, self._counts = self._kernel().update(*now)
         self._absorbed(states)
 
-    def step(self, next_states: Any) -> Floats:
+    def step(self, next_states: Any) -> Any:
         """Algorithm 1 in the given order: reward and absorb state by state, (n, d) -> (n,)."""
-        from voronaut.kernels import cpu
-
+        tensors.refuse_device(next_states)
         batch = self._ready(next_states)
-        if not len(batch.states):
-            return batch.restore(np.zeros(0, self.settings.dtype))
-        if scale_free.follows(self.settings):
-            paid, after = scale_free.walk(self._clusters, batch.states, self.settings, self._floor)
-            self._centers, self._counts, self._margin = after
-            self._absorbed(batch.states)
-            return batch.restore(paid)
-        kept = self._kept or cpu.keep(self._view())
-        done = cpu.step(self._centers, self._counts, cpu.Gaps(*kept), batch.states, self._rules)
-        self._centers, self._counts = done.centers, done.counts
-        self._grown += done.grown
-        self._recomputed += done.recomputed
-        self._absorbed(batch.states, done.kept)
-        return batch.restore(done.rewards)
+        paid = self._walk(batch.states) if len(batch.states) else np.zeros(0, self.settings.dtype)
+        return tensors.like(next_states, batch.restore(paid))
 
     # What it knows
 
     @property
     def centers(self) -> NDArray[np.float64]:
         """Cluster centers μ in the states' own coordinates, (k, d)."""
-        return self._frame.out(self._centers)
+        self._sync()
+        return self._frame.to_states(self._centers)
 
     @property
     def counts(self) -> NDArray[np.int64]:
         """States absorbed by each cluster, n (k,); they start at 1."""
+        self._sync()
         return self._counts.copy()
 
     @property
     def gaps(self) -> NDArray[np.float64]:
         """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,). A negative gap marks an empty cell."""
-        raw = self._kept[0] if self._kept else self._view().gaps
+        self._sync()
+        raw = self._kept[0] if self._kept else self._prepare().gaps
         return np.asarray(raw, np.float64)
 
     def objective_value(self) -> float:
         """L_f = Σ_i f(gap_i) (Eq. 3)."""
+        gaps = self.gaps
         if self.settings.objective == "sqrt":
-            return float(np.sqrt(np.maximum(self.gaps, 0)).sum())
-        return float(np.log(np.maximum(self.gaps, self._floor)).sum())
+            return float(np.sqrt(np.maximum(gaps, 0)).sum())
+        return float(np.log(np.maximum(gaps, self._floor)).sum())
 
     def entropy(self) -> float:
         """Entropy in nats of all states absorbed so far, from cell masses and second moments (`entropy.cells`).
 
         Measured on a fair sample of them against the clusters as they are. NaN before there are states enough.
         """
+        self._sync()
         return self._cells()[0]
 
     def entropy_bound(self) -> float:
         """(d/k) Σ ln gap_i + ln V_d − d ln 2, Theorem 2 in nats (the paper prints −d). −inf if a gap is ≤ 0."""
-        return bound(self.gaps, self.dim) + self._frame.log_volume()
+        gaps = self.gaps
+        return bound(gaps, self.dim) + self._frame.log_volume()
 
     def metrics(self) -> dict[str, float]:
         """A flat dict of floats for any logger; docs/metrics.md says what each means."""
@@ -196,47 +195,30 @@ class KME(Saved):
         chosen = {name: value for name, value in self.settings._asdict().items() if name != "threads"}
         return {**chosen, "features": None if self.features is None else "give it again"}
 
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> "KME":
+        """A fresh KME with the parameters of a saved one."""
+        return cls(**without_retired(params))
+
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Everything learned, as named arrays (copies)."""
-        none = np.zeros(0, self.settings.dtype)
-        gap, second, nearest = self._kept or (none, none, np.zeros(0, np.int64))
-        return {
-            "centers": self._centers.copy(),
-            "counts": self._counts.copy(),
-            **self._frame.named(),
-            "floor": np.array([self._floor]),
-            "totals": np.array([self._reservoir.seen, self._updates, self._bad, self._grown, self._recomputed]),
-            "sample": self._reservoir.sample.copy(),
-            "kept_gap": gap.copy(),
-            "kept_bound": second.copy(),
-            "kept_nearest": nearest.copy(),
-            **({"margin": np.array([self._margin])} if scale_free.follows(self.settings) else {}),
-            **({"replayed": np.array([self._replayed])} if self.settings.replay else {}),
-        }
+        self._sync()
+        return learned.to_arrays(self)
 
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state_dict` gave; anything that does not fit is refused and changes nothing."""
-        fresh = KME(**{**self.params, "features": None}).state_dict()
-        check_state(state, fresh, "KME")
-        check_contents(state, self._reservoir.size)
-        self._centers, self._counts = state["centers"].copy(), state["counts"].copy()
-        self._frame, self._floor = self._frame.unnamed(state), float(state["floor"][0])
-        self._margin = float(state["margin"][0]) if "margin" in state else 0.0
-        self._replayed = int(state["replayed"][0]) if "replayed" in state else 0
-        seen, self._updates, self._bad, self._grown, self._recomputed = (int(n) for n in state["totals"])
-        self._reservoir.restore(state["sample"], seen)
-        kept = tuple(state[name].copy() for name in ("kept_gap", "kept_bound", "kept_nearest"))
-        self._prepared, self._kept = None, kept if len(kept[0]) else None
+        check_state(state, KME(**{**self.params, "features": None}).state_dict(), "KME")
+        learned.check(state, self._reservoir.size)
+        learned.from_arrays(self, state)
 
     # Inside
 
     @property
     def _rules(self) -> Rules:
-        return scale_free.rules(self.settings, self._margin, self._floor)
-
-    @property
-    def _clusters(self) -> scale_free.Moved:
-        return scale_free.Moved(self._centers, self._counts, self._margin)
+        s = self.settings
+        if auto.chosen(s):
+            return auto.rules(s, self._margin, self._floor)
+        return Rules(float(s.step_size), float(s.balance), OBJECTIVES[s.objective], self._floor)
 
     @property
     def _empty(self) -> bool:
@@ -250,7 +232,7 @@ class KME(Saved):
             from voronaut.kernels import xla as kernel  # type: ignore[no-redef]
         return kernel
 
-    def _view(self) -> Any:
+    def _prepare(self) -> Any:
         """The clusters as the kernel wants them."""
         if self._prepared is None:
             self._prepared = self._kernel().prepare(self._centers, self._counts, self._rules.balance)
@@ -260,17 +242,21 @@ class KME(Saved):
         """The shuffle of this update, from the seed and the number of updates alone: no random state to save."""
         return np.random.default_rng([self.settings.seed, self._updates]).permutation(size)
 
+    def _vectors(self, states: Any) -> Any:
+        """What is clustered of these states."""
+        return tensors.plain(states) if self.features is None else self.features(tensors.plain(states))
+
     def _read(self, states: Any) -> Batch:
-        vectors = states if self.features is None else self.features(states)
-        return self._frame.read(vectors, self._how)
+        return self._frame.read(self._vectors(states), self._reading)
 
     def _ready(self, states: Any) -> Batch:
         """Read states to be absorbed, in coordinates that suit them, with clusters to absorb them."""
-        vectors = states if self.features is None else self.features(states)
-        frame, batch = self._frame.meet(vectors, self._how, self._reservoir)
+        self._sync()
+        self._device = None  # the host is about to learn: what is there is out of date
+        frame, batch = self._frame.refit(self._vectors(states), self._reading, self._reservoir)
         if frame is not self._frame:
-            self._centers = frame.taken(self._centers, self._frame).astype(self.settings.dtype)
-            self._reservoir.sample[:] = frame.taken(self._reservoir.sample, self._frame)
+            self._centers = frame.convert(self._centers, self._frame).astype(self.settings.dtype)
+            self._reservoir.sample[:] = frame.convert(self._reservoir.sample, self._frame)
             self._frame, self._prepared, self._kept = frame, None, None
         self._bad += batch.bad
         if self._empty and len(batch.states):
@@ -279,6 +265,29 @@ class KME(Saved):
             self._centers = distinct[np.resize(rng.permutation(len(distinct)), self.settings.clusters)]
             self._prepared = None
         return batch
+
+    def _with_replayed(self, states: Floats) -> Floats:
+        """The states and, with `replay`, rows of the sample (with repetition) that make up that share of the whole."""
+        share = self.settings.replay
+        old = self._reservoir.draw(round(len(states) * share / (1 - share)), [self.settings.seed, self._updates, 2])
+        self._replayed += len(old)
+        return np.concatenate([states, old]) if len(old) else states
+
+    def _walk(self, states: Floats) -> Floats:
+        """`step` over states that were read: the gaps it keeps up to date serve the next walk too."""
+        if auto.chosen(self.settings):
+            paid = auto.step(self, states)
+            self._absorbed(states)
+            return paid
+        from voronaut.kernels import cpu
+
+        kept = self._kept or cpu.keep(self._prepare())
+        done = cpu.step(self._centers, self._counts, cpu.Gaps(*kept), states, self._rules)
+        self._centers, self._counts = done.centers, done.counts
+        self._grown += done.grown
+        self._recomputed += done.recomputed
+        self._absorbed(states, done.kept)
+        return done.rewards
 
     def _absorbed(self, states: Floats, kept: Any = None) -> None:
         """Book-keeping after the clusters took in the states."""
@@ -293,5 +302,20 @@ class KME(Saved):
         sample, k = self._reservoir.sample, self.settings.clusters
         if not len(sample):
             return math.nan, np.zeros(k, np.int64)
-        chosen = self._kernel().assign(self._view(), sample)
+        chosen = self._kernel().assign(self._prepare(), sample)
         return cell_entropy(sample, chosen, k) + self._frame.log_volume(), np.bincount(chosen, minlength=k)
+
+    def _there(self, states: Any) -> Any:
+        """The clusters on the device of these states, brought there if they are elsewhere."""
+        if self._device is None or self._device.device != states.device:
+            from voronaut.bonuses.kme.device import OnDevice
+
+            tensors.check_settings(self.settings)
+            self._sync()
+            self._device = OnDevice(self, states.device)
+        return self._device
+
+    def _sync(self) -> None:
+        """Take over what was learned on a device, if the clusters are on one; this waits for the device."""
+        if self._device is not None:
+            learned.from_device(self, self._device.learned())

@@ -1,11 +1,11 @@
 """What can be chosen about a KME, and what is refused."""
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 AUTO = "auto"
 
@@ -25,7 +25,6 @@ class Settings(NamedTuple):
     on_bad: str
     normalize: bool = False
     replay: float = 0.0
-    chunk: int = 1
 
 
 CHOICES = {
@@ -34,7 +33,7 @@ CHOICES = {
     "dtype": ("float32", "float64"),
     "on_bad": ("raise", "drop"),
 }
-LEAST = {"dim": 1, "clusters": 2, "seed": 0, "threads": 1, "chunk": 1}
+LEAST = {"dim": 1, "clusters": 2, "seed": 0, "threads": 1}
 
 
 def checked(settings: Settings) -> Settings:
@@ -69,6 +68,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def without_retired(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that an older version saved, without what is no longer chosen; a warning where that changes anything.
+
+    `chunk` was for CUDA tensors in float64 or without Triton, which it let absorb so many states at once.
+    """
+    kept = {name: value for name, value in params.items() if name != "chunk"}
+    if (chunk := params.get("chunk", 1)) != 1:
+        warnings.warn(
+            f"this KME was saved with chunk={chunk}, which is retired: what it learned is here, and its updates are "
+            "the sequence from now on, state by state.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return kept
+
+
 def fresh_seed(seed: int | None) -> int:
     """The seed, or one drawn from the system."""
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) if seed is None else seed
@@ -82,27 +97,3 @@ def check_features(features: Any) -> Any:
             "a function: load it with vn.load(path, features=the_same_function)."
         )
     return features
-
-
-def check_contents(state: Mapping[str, NDArray[Any]], room: int) -> None:
-    """Refuse a KME state whose numbers contradict each other."""
-    totals, counts, clusters = state["totals"], state["counts"], len(state["counts"])
-    replayed = int(state["replayed"][0]) if "replayed" in state else 0
-    kept = [len(state[name]) for name in ("kept_gap", "kept_bound", "kept_nearest")]
-    nearest = state["kept_nearest"]
-    sound = {
-        "counts must add up to less than 2⁶²": counts.sum(dtype=float) < 2**62,  # a float does not wrap around
-        "counts must start at 1 and add up to clusters + states (and states replayed)": counts.min() >= 1
-        and counts.sum() == clusters + totals[0] + replayed,
-        "replayed must not be negative": replayed >= 0,
-        "margin must not be negative": "margin" not in state or state["margin"][0] >= 0,
-        "deviations must not be negative": "frame.deviation" not in state or state["frame.deviation"].min() >= 0,
-        "totals must not be negative": totals.min() >= 0,
-        "sample must hold the states seen, up to its size": len(state["sample"]) == min(totals[0], room),
-        "floor must be positive": state["floor"][0] > 0,
-        "kept gaps must be there for all clusters or none": kept in ([0] * 3, [clusters] * 3),
-        "kept_nearest must name clusters": not len(nearest) or (nearest.min() >= 0 and nearest.max() < clusters),
-    }
-    for rule, holds in sound.items():
-        if not holds:
-            raise ValueError(f"this KME state is damaged: {rule}. Nothing was loaded.")

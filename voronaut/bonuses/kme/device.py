@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from voronaut.bonuses.frames import FAR
+from voronaut.bonuses.kme.frames import FAR
 from voronaut.kernels import gpu as kernel
 from voronaut.kernels.rules import OBJECTIVES, Rules
 
@@ -24,35 +24,34 @@ ROWS = 2**24  # states that are paid at once: what they need besides is free aga
 NUMBERS = 2**24  # that are converted at once
 SLOW = (
     "on this device updates go state by state, which is slow: they are fast in float32 with Triton "
-    "(pip install 'voronaut[gpu]'). chunk=128 is faster too, but its rewards are not the sequence's: see docs/gpu.md."
+    "(pip install 'voronaut[gpu]'), and on the CPU (next_states.cpu())."
 )
 
 
-class Resident:
-    """What a KME knows, on a device."""
+class OnDevice:
+    """The clusters of a KME on a device, and everything else that learning changes."""
 
-    def __init__(self, home: "KME", device: Any) -> None:
-        s = home.settings
+    def __init__(self, kme: "KME", device: Any) -> None:
+        s = kme.settings
         self.device, self.dim, self.init, self.seed = device, s.dim, s.init, s.seed
-        self.chunk = s.chunk
         self.rules = Rules(float(s.step_size), float(s.balance), OBJECTIVES[s.objective])
         self.dtype = torch.float32 if s.dtype == "float32" else torch.float64
-        self._key = int(home._reservoir._key.astype(np.int64))
-        self._size, seen = home._reservoir.size, home._reservoir.seen
+        self._key = int(kme._reservoir._key.astype(np.int64))
+        self._size, seen = kme._reservoir.size, kme._reservoir.seen
         sample = np.zeros((self._size, s.dim), s.dtype)
-        sample[: len(home._reservoir.sample)] = home._reservoir.sample
+        sample[: len(kme._reservoir.sample)] = kme._reservoir.sample
         self.centers, self.counts, self.sample = (
-            self._there(home._centers),
-            self._there(home._counts),
-            self._there(sample),
+            self._tensor(kme._centers),
+            self._tensor(kme._counts),
+            self._tensor(sample),
         )
-        self.origin = self._there(home._frame.origin)  # type: ignore[attr-defined]
-        self.floor, self.seen = self._there(np.float64(home._floor)), self._there(np.int64(seen))
-        self.updates, self.bad = self._there(np.int64(home._updates)), self._there(np.int64(home._bad))
-        self.limit, self._met = kernel.limit_of(self.dtype, s.dim), seen > 0
-        self.view = kernel.prepare(self.centers, self.counts, self.rules, self.floor)
+        self.origin = self._tensor(kme._frame.origin)  # type: ignore[attr-defined]
+        self.floor, self.seen = self._tensor(np.float64(kme._floor)), self._tensor(np.int64(seen))
+        self.updates, self.bad = self._tensor(np.int64(kme._updates)), self._tensor(np.int64(kme._bad))
+        self.limit, self._started = kernel.limit_of(self.dtype, s.dim), seen > 0
+        self.prepared = kernel.prepare(self.centers, self.counts, self.rules, self.floor)
 
-    def _there(self, value: Any) -> Tensor:
+    def _tensor(self, value: Any) -> Tensor:
         return torch.tensor(value, device=self.device)
 
     @torch.no_grad()
@@ -62,34 +61,34 @@ class Resident:
         size = ROWS if rows.dtype == self.dtype else 1 + NUMBERS // self.dim
         parts = [self._pay(rows[start : start + size]) for start in range(0, max(1, len(rows)), size)]
         paid = parts[0] if len(parts) == 1 else torch.cat(parts)
-        if self.init == "data" and not self._met:
+        if self.init == "data" and not self._started:
             paid = torch.where(self.seen > 0, paid, 0)
         return paid.reshape(states.shape[:-1])
 
     @torch.no_grad()
     def update(self, states: Tensor) -> None:
         """One shuffled pass of online k-means over the states (..., d). Bad states are dropped and counted."""
-        if self.chunk == 1 and not kernel.wholly_fused(self.centers):
+        if not kernel.wholly_fused(self.centers):
             warnings.warn(SLOW, UserWarning, stacklevel=4)
         flat = self._flat(states)
         if not len(flat):
             return
-        self._meet(flat)
-        near, good = self._near(flat)
+        self._recentre(flat)
+        relative, good = self._relative(flat)
         total = good.sum()
         order = torch.where(good, self._shuffle(len(flat)), LAST).sort(stable=True).indices
-        mixed = torch.where(good[:, None], near, 0)[order]
-        self._begin(mixed, total)
-        moved = kernel.update(self.centers, self.counts, mixed, total, self.rules, chunk=self.chunk)
+        mixed = torch.where(good[:, None], relative, 0)[order]
+        self._start(mixed, total)
+        moved = kernel.update(self.centers, self.counts, mixed, total, self.rules)
         self.centers.copy_(moved[0])
         self.counts.copy_(moved[1])
-        self._remember(near, good)
+        self._remember(relative, good)
         self.seen += total
         self.bad += len(flat) - total
         self.updates += 1
-        self._look()
+        self._prepare_again()
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def learned(self) -> dict[str, NDArray[Any]]:
         """Everything learned, on the host; this waits for the device."""
         names = ("centers", "counts", "origin", "floor", "seen", "updates", "bad")
         arrays = {name: getattr(self, name).cpu().numpy() for name in names}
@@ -101,25 +100,25 @@ class Resident:
         flat, shift = self._flat(states), self.origin
         if flat.dtype == torch.float64 and self.dtype == torch.float32:  # an offset is taken off before rounding
             flat, shift = (flat - shift).float(), torch.zeros_like(shift)
-        return kernel.rewards(self.view, flat, shift.to(flat.dtype))
+        return kernel.rewards(self.prepared, flat, shift.to(flat.dtype))
 
     def _flat(self, states: Tensor) -> Tensor:
         flat = states.reshape(-1, self.dim)
         return flat if flat.dtype in (torch.float32, torch.float64) else flat.float()
 
-    def _near(self, flat: Tensor) -> tuple[Tensor, Tensor]:
+    def _relative(self, flat: Tensor) -> tuple[Tensor, Tensor]:
         """States relative to the origin, and which of them are good."""
-        near = flat - self.origin.to(flat.dtype)
-        return near.to(self.dtype), (near.abs() <= self.limit).all(dim=1)
+        relative = flat - self.origin.to(flat.dtype)
+        return relative.to(self.dtype), (relative.abs() <= self.limit).all(dim=1)
 
-    def _meet(self, flat: Tensor) -> None:
+    def _recentre(self, flat: Tensor) -> None:
         """Another origin if the states are far from this one, looked at when the number of states seen doubles."""
         if self.dtype != torch.float32:
             return
-        near, good = self._near(flat)
+        relative, good = self._relative(flat)
         first = self.seen == 0
         due = first | (exponent(self.seen + good.sum()) > exponent(self.seen))
-        mean, spread = centre(torch.where(good[:, None], near, 0), good)
+        mean, spread = centre(torch.where(good[:, None], relative, 0), good)
         kept = torch.arange(self._size, device=self.device) < self.seen
         old_mean, old_spread = centre(self.sample, kept)
         mean, spread = torch.where(first, mean, old_mean), torch.where(first, spread, old_spread)
@@ -130,16 +129,16 @@ class Resident:
         self.sample.copy_(torch.where(kept[:, None], self.sample - by, self.sample))
         self.origin.copy_(moved)
 
-    def _begin(self, mixed: Tensor, total: Tensor) -> None:
+    def _start(self, mixed: Tensor, total: Tensor) -> None:
         """init="data": centers at distinct states of the first batch. Waits for the device, once."""
-        if self.init != "data" or self._met:
+        if self.init != "data" or self._started:
             return
         good = int(total)
         if good:
             distinct = torch.unique(mixed[:good], dim=0)
             chosen = np.random.default_rng([self.seed, 2**32]).permutation(len(distinct))
             self.centers.copy_(distinct[torch.tensor(np.resize(chosen, len(self.centers)), device=self.device)])
-            self._met = True
+            self._started = True
 
     def _shuffle(self, size: int) -> Tensor:
         """Random keys from the seed and the number of updates alone: no random state to save."""
@@ -157,12 +156,12 @@ class Resident:
         last = torch.full((self._size + 1,), -1, device=self.device).scatter_reduce(0, slot, row, "amax")[:-1]
         self.sample.copy_(torch.where(last[:, None] >= 0, states[last.clamp(min=0)], self.sample))
 
-    def _look(self) -> None:
-        """The view of the clusters as they are now, in the buffers of the one before."""
-        now = (self.view, self.centers, self.counts, self.rules, self.floor)
+    def _prepare_again(self) -> None:
+        """The clusters as `rewards` wants them, in the buffers of those before."""
+        now = (self.prepared, self.centers, self.counts, self.rules, self.floor)
         kernel.prepare_again(*now)
-        self.floor.copy_(kernel.floor_of(self.view.gaps))
-        if self.view.log:  # which is cut off at a share of the gaps just found
+        self.floor.copy_(kernel.floor_of(self.prepared.gaps))
+        if self.prepared.log:  # which is cut off at a share of the gaps just found
             kernel.prepare_again(*now)
 
 

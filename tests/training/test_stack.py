@@ -8,7 +8,8 @@ import pytest
 from voronaut.bonuses.hashcount import HashCount
 from voronaut.bonuses.re3 import RE3
 from voronaut.bonuses.rnd import RND
-from voronaut.bonuses.stack import stack
+from voronaut.training import population
+from voronaut.training.population import Stack
 
 RUNS = 3
 MAKERS: dict[str, Any] = {
@@ -28,7 +29,7 @@ def members(name: str) -> list[Any]:
 def test_equal_to_one_by_one(name: str, how: dict[str, Any]) -> None:
     if name == "hash" and "mapped" in how:
         pytest.skip("there is no mapped program for it")
-    alone, together = members(name), stack(members(name), **how)
+    alone, together = members(name), Stack(members(name), **how)
     for round_ in range(4):
         states = np.random.default_rng(round_).normal(size=(RUNS, 10, 15, 4))
         wanted = np.stack([bonus.rewards(own) for bonus, own in zip(alone, states, strict=True)])
@@ -43,7 +44,7 @@ def test_equal_to_one_by_one(name: str, how: dict[str, Any]) -> None:
 
 
 def test_bad_states_go_one_by_one() -> None:
-    together = stack([RND(dim=2, seed=s, hidden=8, features=4, on_bad="drop") for s in range(2)], mapped=True)
+    together = Stack([RND(dim=2, seed=s, hidden=8, features=4, on_bad="drop") for s in range(2)], mapped=True)
     states = np.ones((2, 5, 2))
     states[0, 3] = np.nan
     together.update(states)
@@ -51,12 +52,23 @@ def test_bad_states_go_one_by_one() -> None:
     assert [m["states"] for m in together.metrics()] == [4, 5]
 
 
+def test_on_a_cpu_neither_members_nor_states_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    together, states = Stack(members("re3")), np.ones((RUNS, 9, 4))
+    looked: list[bool] = []
+    monkeypatch.setattr(population, "_alike", lambda members: looked.append(True) or False)
+    for accelerator in (False, True):
+        monkeypatch.setattr(population, "_on_accelerator", lambda found=accelerator: found)
+        together.rewards(states)
+        together.update(states)
+        assert len(looked) == 2 * accelerator
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="one kind"):
-        stack([HashCount(dim=2), RND(dim=2)])
+        Stack([HashCount(dim=2), RND(dim=2)])
     with pytest.raises(ValueError, match="one kind"):
-        stack([])
+        Stack([])
     with pytest.raises(ValueError, match="Leave mapped out"):
-        stack([HashCount(dim=2)], mapped=True)
+        Stack([HashCount(dim=2)], mapped=True)
     with pytest.raises(ValueError, match="axis of runs first"):
-        stack([HashCount(dim=2)]).rewards(np.zeros((5, 2)))
+        Stack([HashCount(dim=2)]).rewards(np.zeros((5, 2)))

@@ -3,7 +3,6 @@
 Without a GPU the device's side is tested all the same, on CPU tensors that are taken for a device's.
 """
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import voronaut as vn  # noqa: E402
-from voronaut.bonuses import kme_torch  # noqa: E402
+from voronaut.bonuses.kme import tensors  # noqa: E402
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -23,10 +22,10 @@ needs_gpu = pytest.mark.skipif(not CUDA, reason="no CUDA device here")
 
 
 @pytest.fixture
-def resident(monkeypatch: pytest.MonkeyPatch) -> None:
+def as_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tensor counts as one of a device, whose kernels then are plain torch."""
     if not CUDA:
-        monkeypatch.setattr(kme_torch, "_on_device", kme_torch.is_tensor)
+        monkeypatch.setattr(tensors, "on_device", tensors.is_tensor)
 
 
 def stream(n: int = 600, d: int = 4, seed: int = 0, offset: float = 0.0) -> Any:
@@ -38,7 +37,7 @@ def there(states: Any) -> Any:
 
 
 def make(**given: Any) -> vn.KME:
-    return vn.KME(**{"dim": 4, "clusters": 20, "seed": 3, "chunk": 1, **given})
+    return vn.KME(**{"dim": 4, "clusters": 20, "seed": 3, **given})
 
 
 def test_cpu_tensors_are_arrays() -> None:
@@ -53,7 +52,7 @@ def test_cpu_tensors_are_arrays() -> None:
 
 
 @pytest.mark.parametrize("objective", ["sqrt", "log"])
-@pytest.mark.usefixtures("resident")
+@pytest.mark.usefixtures("as_device")
 def test_rewards_are_those_of_the_host(objective: str) -> None:
     kme, states = make(objective=objective), stream(offset=5.0)
     kme.update(states)
@@ -63,12 +62,12 @@ def test_rewards_are_those_of_the_host(objective: str) -> None:
     np.testing.assert_allclose(paid.cpu().numpy().ravel(), kme.rewards(states), rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.usefixtures("resident")
+@pytest.mark.usefixtures("as_device")
 def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """One pass over the same shuffle, state by state."""
     kme, twin, states = make(), make(), stream()
     kme.update(there(states))
-    keys = kme._resident
+    keys = kme._device
     keys.updates -= 1
     order = keys._shuffle(len(states)).cpu().numpy().argsort(kind="stable")
     keys.updates += 1
@@ -82,7 +81,7 @@ def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.
     np.testing.assert_allclose(kme.state_dict()["sample"], twin.state_dict()["sample"], atol=1e-6)
 
 
-@pytest.mark.usefixtures("resident")
+@pytest.mark.usefixtures("as_device")
 def test_nothing_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """No value is read, no array copied back, nothing has a shape that depends on values."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -110,7 +109,7 @@ def test_nothing_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kme.metrics()["states"] == 80
 
 
-@pytest.mark.usefixtures("resident")
+@pytest.mark.usefixtures("as_device")
 def test_bad_states_are_paid_nothing_dropped_and_counted() -> None:
     """Also with on_bad="raise": that would have to wait."""
     kme, clean, states = make(), make(), stream(n=50)
@@ -123,7 +122,7 @@ def test_bad_states_are_paid_nothing_dropped_and_counted() -> None:
     assert paid[3] == paid[21] == 0 and np.isfinite(paid).all() and (paid != 0).sum() > 40
 
 
-@pytest.mark.usefixtures("resident")
+@pytest.mark.usefixtures("as_device")
 def test_what_was_learned_travels(tmp_path: Path) -> None:
     """From the device to a file, to the host and back."""
     kme, states = make(), stream(offset=1000.0)
@@ -139,48 +138,41 @@ def test_what_was_learned_travels(tmp_path: Path) -> None:
     assert other.metrics()["states"] == 3 * len(states)
 
 
-@pytest.mark.usefixtures("resident")
+@pytest.mark.usefixtures("as_device")
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
 def test_states_are_paid_piece_by_piece(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, what they need besides is needed for one piece."""
-    from voronaut.bonuses import kme_resident
+    from voronaut.bonuses.kme import device
 
     (kme := make()).update(there(stream()))
     states, most = there(stream(offset=1.0)).to(kind), []
     whole = kme.rewards(states.reshape(2, 300, 4))
-    monkeypatch.setattr(kme_resident, "ROWS", 64)
-    monkeypatch.setattr(kme_resident, "NUMBERS", 4 * 63)
-    pay = kme_resident.kernel.rewards
-    monkeypatch.setattr(
-        kme_resident.kernel, "rewards", lambda view, part, at: most.append(len(part)) or pay(view, part, at)
-    )
+    monkeypatch.setattr(device, "ROWS", 64)
+    monkeypatch.setattr(device, "NUMBERS", 4 * 63)
+    pay = device.kernel.rewards
+    monkeypatch.setattr(device.kernel, "rewards", lambda view, part, at: most.append(len(part)) or pay(view, part, at))
     np.testing.assert_allclose(kme.rewards(states.reshape(2, 300, 4)).cpu(), whole.cpu(), rtol=1e-5, atol=1e-7)
     assert max(most) == 64 and sum(most) == 600
 
 
-@pytest.mark.usefixtures("resident")
-def test_updates_in_sequence_are_the_default_and_say_that_they_are_slow() -> None:
+@pytest.mark.usefixtures("as_device")
+def test_updates_in_plain_torch_say_that_they_are_slow() -> None:
     """Where no program absorbs states: in float64 on a GPU, or without Triton."""
     states, given = there(stream()).double(), {"dtype": "float64", "clusters": 20, "seed": 3}
-    with pytest.warns(UserWarning, match="chunk=128 is faster too"):
-        (one := vn.KME(4, **given)).update(states)
-    (other := make(dtype="float64", chunk=1)).update(states)
-    np.testing.assert_array_equal(one.centers, other.centers)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        make(dtype="float64", chunk=16).update(states)
+    with pytest.warns(UserWarning, match="state by state, which is slow"):
+        vn.KME(4, **given).update(states)
 
 
-@pytest.mark.usefixtures("resident")
+@pytest.mark.usefixtures("as_device")
 def test_updates_repeat_to_the_bit() -> None:
-    one, other, states = make(chunk=32), make(chunk=32), there(stream())
+    one, other, states = make(), make(), there(stream())
     for kme in (one, other):
         kme.update(states)
         kme.update(states)
     np.testing.assert_array_equal(one.centers, other.centers)
 
 
-@pytest.mark.usefixtures("resident")
+@pytest.mark.usefixtures("as_device")
 def test_what_a_device_cannot_do_is_refused() -> None:
     states = there(stream())
     for given in ({"balance": "auto"}, {"step_size": "auto"}, {"normalize": True}, {"replay": 0.5}):
@@ -192,17 +184,11 @@ def test_what_a_device_cannot_do_is_refused() -> None:
         make().rewards(states[:, :3])
 
 
-def test_a_chunk_is_a_whole_number() -> None:
-    for chunk in (0, -1, 1.5, True):
-        with pytest.raises(ValueError, match="chunk"):
-            make(chunk=chunk)
-
-
 @needs_gpu
 def test_no_synchronisation_and_graphs() -> None:
     """CUDA itself refuses to wait; and a graph of each call does what the call does."""
     batches = [there(stream(n=1024, seed=s)) for s in range(5)]
-    one, other, box = make(chunk=128), make(chunk=128), there(stream(n=1024))
+    one, other, box = make(), make(), there(stream(n=1024))
     for kme in (one, other):
         kme.update(batches[0])
         kme.rewards(batches[0])

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import voronaut as vn
-from tests.kernels.cpu import scale_free as rule
 from voronaut import clusters as ref
-from voronaut.bonuses.stack import stack
+from voronaut import clusters_auto as rule
 from voronaut.conformance import check_bonus
+from voronaut.training.population import Stack
 
 FREE = {"balance": "auto", "step_size": "auto", "init": "data"}
 VARIANTS = {
@@ -270,7 +270,7 @@ def test_saved_and_loaded_goes_on_and_damage_is_refused(name: str, tmp_path) -> 
 def test_many_side_by_side_are_each_alone() -> None:
     options = {**FREE, "replay": 0.5, "clusters": 9}
     alone, together = ([vn.KME(3, seed=s, **options) for s in range(2)] for _ in range(2))  # type: ignore[arg-type]
-    loop, program = stack(alone, mapped=False), stack(together, mapped=True)
+    loop, program = Stack(alone, mapped=False), Stack(together, mapped=True)
     for batch in np.random.default_rng(0).normal(size=(3, 2, 4, 25, 3)):
         assert program.rewards(batch).tolist() == loop.rewards(batch).tolist()
         loop.update(batch)
