@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from voronaut.tasks.factory import make
-from voronaut.training import checkpoint, logs, loop, policy
+from voronaut.training import checkpoint, loop, policy
 from voronaut.training.config import Config
-from voronaut.training.progress import TITLES, by_method, pretty, shown
-from voronaut.training.watching import watch
+from voronaut.training.watching import logs, watch
+from voronaut.training.watching.progress import TITLES, by_method, pretty, shown
 
 INTERRUPTED = 130
 

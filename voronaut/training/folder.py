@@ -18,9 +18,10 @@ except ImportError:  # not on Windows, where nothing keeps a second process out
 
 from voronaut import files, machine, npz
 from voronaut.tasks.base import VectorTask
-from voronaut.training import checkpoint, logs, policy, snapshots
+from voronaut.training import checkpoint, policy
 from voronaut.training.config import Config
 from voronaut.training.population import Population
+from voronaut.training.watching import logs, snapshots
 
 Rows = list[dict[str, Any]]
 CONFIG, FINISHED, CHECKPOINTS = "config.json", "finished.json", "checkpoints"

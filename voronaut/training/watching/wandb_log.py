@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from voronaut import files
-from voronaut.training.board import scalars
 from voronaut.training.config import Config
+from voronaut.training.watching.board import scalars
 
 Rows = list[dict[str, Any]]
 Report = Callable[[int, Rows], None]
