@@ -22,7 +22,7 @@ SPLIT = 10  # a split puts the new center 1/10 of the way to the state, with an 
 
 
 class Rule(NamedTuple):
-    """The constants, none of which has a unit. 1 to 10, 0.003 to 0.03, 0.01 to 0.05 and 2 to 8 are about as good."""
+    """The constants, none of which has a unit. docs/balance.md shows what becomes of other values."""
 
     strength: float = 3.0  # c: the handicap, in margins, of a cluster that wins its fair share
     fade: float = 0.01  # b: one win adds b to a usage; usage is forgotten over k/b states
