@@ -106,7 +106,7 @@ def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
 
 @pytest.mark.parametrize("bonuses", [["none", "kme"], ["zero", "rnd"]])
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, bonuses: list[str]) -> None:
-    made = config(bonuses=bonuses, seeds=2)
+    made = config(bonuses=bonuses)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     loop.train(made, whole)
     with pytest.raises(loop.Stopped):

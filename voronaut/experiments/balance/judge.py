@@ -1,14 +1,10 @@
 """Which balance survives a moving agent: every rule on every stream, in mixed units, three seeds.
 
-    python -m voronaut.experiments.balance.judge RECORDINGS [rules|variants|held_out|scales ...]  writes results/balance
-    python -m voronaut.experiments.balance.judge                                                  prints its tables
-
 Laws: cells of 60,000 fresh states after 20 rollouts, distortion against scikit-learn's MiniBatchKMeans.
 Moving streams: the worst of rollouts 20 to 24; empty cells among what the last pass absorbed.
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ import numpy as np
 from voronaut.experiments.balance import streams
 from voronaut.experiments.balance.learner import SCALES, Choice, Floats, Learner
 from voronaut.experiments.balance.loops import Options
+from voronaut.markdown import table
 
 FOLDER = Path("results/balance")
 SEEDS, ROLLOUTS, LOOK, FRESH = 3, 24, 20, 60_000
@@ -140,13 +137,10 @@ def cell(values: Sequence[float]) -> str:
     return f"{np.mean(values):.2f}"
 
 
-def table(found: dict[str, dict[str, Any]], score: str) -> str:
+def scores_table(found: dict[str, dict[str, Any]], score: str) -> str:
     """One score as a Markdown table, rules by streams."""
     names = [name for name in next(iter(found.values())) if score in next(iter(found.values()))[name]]
-    lines = ["| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-    for rule, scores in found.items():
-        lines.append(f"| {rule} | " + " | ".join(cell(scores[name][score]) for name in names) + " |")
-    return "\n".join(lines)
+    return table(["", *names], [[rule, *(cell(own[name][score]) for name in names)] for rule, own in found.items()])
 
 
 PLANS: dict[str, tuple[dict[str, Choice], Sequence[str]]] = {
@@ -160,15 +154,8 @@ PLANS: dict[str, tuple[dict[str, Choice], Sequence[str]]] = {
 }
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run plans, or print what is there."""
-    for plan in arguments[1:] or (PLANS if arguments else ()):
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        (FOLDER / f"{plan}.json").write_text(json.dumps(judge(*PLANS[plan], Path(arguments[0])), indent=1) + "\n")
-    for path in () if arguments else sorted(FOLDER.glob("*.json")):
-        for score in ("clamped", "empty", "cv", "distortion", "moved", "rollouts to a third", "coordinates"):
-            print(f"\n{path.stem}: {score}\n\n{table(json.loads(path.read_text()), score)}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def tables(path: Path) -> str:
+    """Every score of one file of results, a table each."""
+    found = json.loads(path.read_text())
+    scores = ("clamped", "empty", "cv", "distortion", "moved", "rollouts to a third", "coordinates")
+    return "\n\n".join(f"{path.stem}: {score}\n\n{scores_table(found, score)}" for score in scores)

@@ -1,10 +1,5 @@
-"""Records what a learning agent sees: PPO with the paper's KME, the next states of every rollout, one file per seed.
+"""Records what a learning agent sees: PPO with the paper's KME, the next states of every rollout, one file per seed."""
 
-python -m voronaut.experiments.balance.record FOLDER [TASK ...]
-"""
-
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +28,8 @@ def record(name: str, folder: Path) -> None:
         np.save(folder / f"{name}-{seed}.npy", states)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """FOLDER, and the tasks to record (all)."""
-    for name in arguments[1:] or TASKS:
-        record(name, Path(arguments[0]))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def missing(folder: Path) -> None:
+    """Record every task that `folder` does not hold whole."""
+    for name in TASKS:
+        if not all((folder / f"{name}-{seed}.npy").exists() for seed in range(SEEDS)):
+            record(name, folder)
