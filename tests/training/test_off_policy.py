@@ -12,7 +12,7 @@ from voronaut.cli import main
 from voronaut.training import checkpoint, loop, pair, policy
 from voronaut.training.config import Config
 from voronaut.training.off_policy import SACTrainer
-from voronaut.training.watching import logs
+from voronaut.training.watching import board, logs
 
 TINY = {"width": 8, "batch": 8, "gradient_steps": 2, "random_steps": 32, "absorb_every": 4}
 SECONDS = {"collect_seconds", "bonus_seconds", "learn_seconds"}
@@ -62,7 +62,9 @@ def test_both_policies_have_their_environments_and_their_returns() -> None:
     assert row["rewarded_steps"] == 32
 
 
-@pytest.mark.parametrize(("bonus", "paired", "shares"), [("none", True, (4,)), ("zero", True, (2, 2)), ("kme", False, (4,))])
+@pytest.mark.parametrize(
+    ("bonus", "paired", "shares"), [("none", True, (4,)), ("zero", True, (2, 2)), ("kme", False, (4,))]
+)
 def test_who_is_there(bonus: str, paired: bool, shares: tuple[int, ...]) -> None:
     trainer = counting(bonuses=[bonus], pair=paired)
     assert trainer.lanes[0].shares == shares
@@ -99,13 +101,13 @@ def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
     before = trainer.deviations.copy()
     trainer._learn(77)  # draws the same windows: keys are made of the seed and the vector step
     now = member.rewards(states[0]).std()
-    assert trainer.deviations[0] == pytest.approx(before[0] + max(0.016, 1 / trainer.paid) * (now - before[0]), rel=1e-5)
-    assert now > 0
+    rate = max(0.016, 1 / trainer.paid)
+    assert now > 0 and trainer.deviations[0] == pytest.approx(before[0] + rate * (now - before[0]), rel=1e-5)
 
 
 @pytest.mark.parametrize("bonuses", [["none", "kme"], ["zero", "rnd"]])
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, bonuses: list[str]) -> None:
-    made = config(bonuses=bonuses, seeds=2)
+    made = config(bonuses=bonuses)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     loop.train(made, whole)
     with pytest.raises(loop.Stopped):
@@ -173,6 +175,18 @@ def test_nonsense_is_refused_with_what_to_do(
     assert main([*base, *learner, *words]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
+
+
+def test_the_glossary_explains_every_number_and_the_board_has_a_group_for_it() -> None:
+    names = {key for row in counting(3).turn() for key in row}
+    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text().split("## `progress.jsonl`")
+    assert {name for name in names if f"`{name}`" not in "".join(text[1:])} == set()
+    for name in names - {"env_steps"}:
+        group = board.tag(name).partition("/")[0]
+        assert group != "ppo"
+        assert any(
+            line.split("|")[2].strip() == group for line in "".join(text[1:]).splitlines() if f"`{name}`" in line
+        )
 
 
 def test_files_of_ppo_do_not_mention_learners() -> None:
