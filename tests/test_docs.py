@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from voronaut import cli
+from voronaut.cli import commands
 from voronaut.training.api import configure
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +27,7 @@ TINY = {  # what makes a command of these pages short; the last of two equal opt
 QUICK = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # XLA would optimise for longer than these runs last
 ONE_BY_ONE = """
 import json, sys
-from voronaut.cli import commands, main
+from voronaut.cli import main
 
 for words in json.loads(sys.argv[1]):
     if code := main(words):
