@@ -131,6 +131,11 @@ class Population:
             took.append(time.perf_counter() - started)
         return paid, np.array(took)
 
+    def rewards(self, states: NDArray[np.float32], runs: slice) -> NDArray[np.float32]:
+        """What states (some runs, n, d) would earn from these runs' bonuses; changes nothing."""
+        threads = min(cores(), runs.stop - runs.start)
+        return np.asarray(Stack(self.members()[runs], threads=threads).rewards(states), np.float32)
+
     def absorb(self, next_states: NDArray[np.float32], rollout: int) -> NDArray[np.float64]:
         """Let every bonus learn from its own run's states; the seconds that took, by method."""
         took = []
