@@ -51,7 +51,7 @@ IN_PYTHON = {
     "import voronaut as vn; vn.KMeansEntropy": "entropy",
     "import voronaut as vn; vn.train('maze', out='runs', steps=512)": "train",
     "import voronaut.tasks as tasks; tasks.make('cheetah-run', [0], 1)": "train",
-    "from voronaut.experiments.report import report; report(['runs'], 'report.html')": "report",
+    "from voronaut.report import report; report(['runs'], 'report.html')": "report",
 }
 ON_THE_COMMAND_LINE = {
     "demo": "train",

@@ -15,14 +15,14 @@ import pytest
 
 import voronaut
 import voronaut.conformance
-import voronaut.experiments.report
 import voronaut.jax
+import voronaut.report
 import voronaut.sb3
 import voronaut.tasks
 
 ROOT = Path(__file__).parents[1]
 API = (ROOT / "docs" / "api.md").read_text()
-WITH_ALL = ("", ".sb3", ".jax", ".conformance", ".tasks", ".entropy", ".experiments.report")
+WITH_ALL = ("", ".sb3", ".jax", ".conformance", ".tasks", ".entropy", ".report")
 LOADING = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("video", "src")}
 
 

@@ -12,12 +12,12 @@ from voronaut.version import __version__
 if TYPE_CHECKING:
     from voronaut import conformance, jax, presets, tasks
     from voronaut.bonuses.base import Bonus
-    from voronaut.bonuses.files import load
     from voronaut.bonuses.hashcount import HashCount
     from voronaut.bonuses.kme import KME
     from voronaut.bonuses.none import NoBonus
     from voronaut.bonuses.re3 import RE3
     from voronaut.bonuses.rnd import RND
+    from voronaut.bonuses.saving import load
     from voronaut.entropy.estimator import KMeansEntropy
     from voronaut.training.api import train
     from voronaut.training.policy import load_policy
@@ -30,7 +30,7 @@ _HOMES = {
     "NoBonus": "voronaut.bonuses.none",
     "RE3": "voronaut.bonuses.re3",
     "RND": "voronaut.bonuses.rnd",
-    "load": "voronaut.bonuses.files",
+    "load": "voronaut.bonuses.saving",
     "load_policy": "voronaut.training.policy",
     "train": "voronaut.training.api",
 }

@@ -1,4 +1,4 @@
-"""The command line: parses and calls one function of `commands`. No defaults of its own."""
+"""The command line: parses, and calls one function of `commands`. Experiments and methods have their own numbers."""
 
 import argparse
 import sys
@@ -32,6 +32,7 @@ Trains bonuses × seeds side by side and writes DIR/config.json and, per run, DI
 
 examples:
   voronaut train cheetah-run --out runs/cheetah
+  voronaut train cheetah-run --learner sac --sac.size small --seeds 1 --steps 3e5 --out runs/pair
   voronaut train cheetah-run --bonus kme --bonus none --seeds 5 --steps 2e6 --out runs/cheetah
   voronaut train cheetah-run --bonus kme --kme.scale linear:0.01:0 --kme.balance 1e-3 --out runs/schedule
   voronaut train cheetah-run --bonus kme --sweep kme.balance=1e-5,1e-4,1e-3 --out runs/sweep
@@ -69,24 +70,30 @@ def _add_train(menu: Any) -> None:
     add = train.add_argument
     add("task", metavar="TASK", help="cheetah-run, walker-run, quadruped-run, humanoid-run, cartpole-swingup, "
         "acrobot-swingup, maze, or gym:ID for a Gymnasium environment with flat Box spaces")  # fmt: skip
-    add("--bonus", action="append", dest="bonuses", metavar="NAME", help="none, kme, rnd, re3 or hash; repeatable "
-        "(none and kme)")  # fmt: skip
+    add("--learner", metavar="ppo|sac", help="ppo, or sac: an explorer and an exploiter that share one memory (ppo)")
+    add("--bonus", action="append", dest="bonuses", metavar="NAME", help="none, kme, rnd, re3 or hash, and with sac "
+        "zero, a pair without a bonus; repeatable (none and kme)")  # fmt: skip
+    add("--pair", type=_switch, metavar="on|off", help="of sac: off is one agent paid by task and bonus together (on)")
     add("--seeds", type=_seeds, metavar="N", help="this many seeds from 0, or a list such as 3,4,7 (5)")
     add("--steps", type=_number, metavar="N", help="environment steps per run, such as 2e6 (5e6)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for everything that is written")
     add("--threshold", metavar="release|paper", help="below which reward is 0 (release)")
     add("--backend", metavar="auto|dm_control|envpool", help="simulator (auto: envpool where it is installed)")
     add("--envs", type=int, metavar="N", help="environments per run (16)")
-    add("--rollout", type=int, metavar="N", help="steps per rollout of a run, all its environments together (16384)")
+    add("--rollout", type=int, metavar="N", help="steps per rollout of a run, all its environments together (16384); "
+        "of sac: per line of the log (10240)")  # fmt: skip
     add("--sweep", action="append", metavar="kme.balance=1e-5,1e-4", help="train every value of a bonus's parameter "
         "side by side; repeat for a grid")  # fmt: skip
     add("--resume", action="store_true", help="go on from the last checkpoint in DIR, if there is one")
+    add("--restart", action="store_true", help="begin again from 0; what DIR holds of this experiment is moved to "
+        "DIR/before-1")  # fmt: skip
     add("--quiet", action="store_true", help="show no progress")
     add("--wandb", nargs="?", const="voronaut", metavar="PROJECT", help="send everything to Weights & Biases too "
         "(project voronaut; needs voronaut[wandb]; WANDB_MODE=offline keeps it on disk)")  # fmt: skip
     train.epilog = (
         "A bonus's own parameters: --kme.clusters 300, --rnd.scale 1e-5, --kme.scale linear:0.01:0, ... "
-        "\nHow rollouts meet KME: --kme.absorb shuffled (Algorithm 2), in-order, online (Algorithm 1), online-shuffled"
+        "\nA learner's: --ppo.learning_rate 1e-4, --sac.width 128, --sac.size small (for a core or two), ... "
+        "\nHow KME absorbs a rollout: --kme.absorb shuffled (Algorithm 2, after it is paid) or online (Algorithm 1)"
     )
     train.set_defaults(run=commands.run_train)
 
@@ -190,6 +197,12 @@ def _duration(text: str) -> float:
         return float(text[:-1]) * unit if unit else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as 90s, 25m or 2h") from None
+
+
+def _switch(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither on nor off")
+    return text == "on"
 
 
 def _number(text: str) -> float:

@@ -1,10 +1,7 @@
 """What each command of the command line does with its options: one call each."""
 
 import argparse
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 
 def bonus_options(rest: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -22,11 +19,13 @@ def bonus_options(rest: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def sweep_options(texts: Sequence[str]) -> dict[str, list[str]]:
     """["kme.balance=1e-5,1e-4"] -> {"kme.balance": ["1e-5", "1e-4"]}."""
-    sweep = {}
+    sweep: dict[str, list[str]] = {}
     for text in texts:
         key, equals, values = text.partition("=")
         if not equals or not values or "." not in key:
             raise ValueError(f"{text!r} is no sweep; write it as kme.balance=1e-5,1e-4.")
+        if key in sweep:
+            raise ValueError(f"--sweep names {key} more than once. Write all its values in one, as {key}=1,2.")
         sweep[key] = values.split(",")
     return sweep
 
@@ -36,45 +35,20 @@ def run_train(options: argparse.Namespace) -> int:
     from voronaut.training.api import configure
     from voronaut.training.command import train
 
-    names = ("bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout")
+    names = ("learner", "pair", "bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     config = configure(
         options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])
     )
-    return train(config, options.out, resume=options.resume, quiet=options.quiet, wandb=options.wandb)
+    begin = {"resume": options.resume, "restart": options.restart}
+    return train(config, options.out, **begin, quiet=options.quiet, wandb=options.wandb)
 
 
 def run_reproduce(options: argparse.Namespace) -> int:
     """`voronaut reproduce`."""
     import importlib
 
-    from voronaut.experiments import sweep
-
-    experiment = importlib.import_module(f"voronaut.experiments.{options.what}")
-    if hasattr(experiment, "reproduce"):
-        return int(experiment.reproduce(options))
-    names = ("methods", "seeds", "steps", "folder", "work")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    plan = sweep.choose(options.only, sweep.make_plan(experiment.PLAN, **given))
-    if not options.status:
-        if not options.draw:
-            getattr(experiment, "run", sweep.run)(plan, budget=options.budget)
-        for path in _draw(experiment, plan, options):
-            print(path)
-    print(sweep.status(plan))
-    return 0
-
-
-def _draw(experiment: Any, plan: Any, options: argparse.Namespace) -> list[Path]:
-    """All figures of the experiment, also of the cells that were not chosen now."""
-    whole = plan._replace(cells=experiment.PLAN.cells, methods=experiment.PLAN.methods)
-    try:
-        return list(experiment.draw(whole, options.figures or experiment.FIGURES))
-    except ImportError as error:
-        if options.draw:
-            raise
-        print(f"no figures: {error}", file=sys.stderr)
-        return []
+    return int(importlib.import_module(f"voronaut.experiments.{options.what}").reproduce(options))
 
 
 def run_eval(options: argparse.Namespace) -> int:
@@ -86,7 +60,7 @@ def run_eval(options: argparse.Namespace) -> int:
 
 def run_report(options: argparse.Namespace) -> int:
     """`voronaut report`."""
-    from voronaut.experiments.report import report
+    from voronaut.report import report
 
     print(report(options.folders, options.out))
     return 0
@@ -94,7 +68,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     """`voronaut demo`."""
-    from voronaut.experiments import demo
+    from voronaut import demo
 
     given = {name: getattr(options, name) for name in ("seed", "steps") if getattr(options, name) is not None}
     return demo.run(options.out, **given)

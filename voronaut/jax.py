@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from voronaut.adapters.missing import missing
 from voronaut.bonuses.kme import KME, LOG_FLOOR
 from voronaut.entropy.cells import log_ball
+from voronaut.missing import missing
 
 try:
     import jax
@@ -25,7 +25,7 @@ from voronaut.kernels.xla import kmeans, stream
 __all__ = ["State", "from_kme", "init", "metrics", "rewards", "to_kme", "update"]
 
 Array = jax.Array
-PLAIN = {"dim", "clusters", "step_size", "balance", "objective", "init", "seed", "dtype", "threads", "on_bad", "chunk"}
+PLAIN = {"dim", "clusters", "step_size", "balance", "objective", "init", "seed", "dtype", "threads", "on_bad"}
 
 
 @jax.tree_util.register_dataclass

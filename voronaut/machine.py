@@ -7,12 +7,14 @@ import platform
 import sys
 from pathlib import Path
 
-PACKAGES = ("voronaut", "numpy", "numba", "jax", "torch", "stable-baselines3", "mujoco", "dm-control", "envpool", "ray")
+from voronaut.version import __version__
+
+PACKAGES = ("numpy", "numba", "jax", "torch", "stable-baselines3", "mujoco", "dm-control", "envpool", "ray")
 
 
 def describe() -> dict[str, str]:
     """Date, hardware and versions; packages that are not installed are left out."""
-    versions = {name: version for name in PACKAGES if (version := _version(name))}
+    versions = {"voronaut": __version__} | {name: version for name in PACKAGES if (version := _version(name))}
     hardware = {"cpu": _cpu_name(), "cores": str(os.cpu_count())} | _accelerator()
     return {"date": datetime.date.today().isoformat(), **hardware, "python": platform.python_version(), **versions}
 

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from voronaut.missing import install
+
 DPI = 150
 COLORS = {"kme": "#2a9d62", "none": "#3b6fb6", "rnd": "#e08a1e", "re3": "#c8443f", "hash": "#7b5ea7"}
 
@@ -15,7 +17,7 @@ def figure(path: Path, columns: int = 1, size: tuple[float, float] = (6, 4), row
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError("matplotlib is missing. Install it with: pip install 'voronaut[plot]'") from error
+        raise install("matplotlib", "plot") from error
     from matplotlib.figure import Figure
 
     look = {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "font.size": 10}

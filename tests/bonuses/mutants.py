@@ -1,8 +1,9 @@
-"""Two honest bonuses of a third party, and what goes wrong with bonuses in the wild, one fault each."""
+"""Three honest bonuses of a third party, and what goes wrong with bonuses in the wild, one fault each."""
 
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 ROOM = 400
 
@@ -56,6 +57,107 @@ class Lonely(Honest):
 
     def update(self, next_states: Any) -> Any:
         self.read(next_states)
+
+
+class Able(Honest):
+    """A third party's bonus that keeps every optional protocol too."""
+
+    takes_tensors = True
+
+    def read(self, states: Any) -> np.ndarray:
+        return super().read(states.numpy() if isinstance(states, torch.Tensor) else states)
+
+    def rewards(self, next_states: Any) -> Any:
+        paid = super().rewards(next_states)
+        return torch.from_numpy(np.asarray(paid)) if isinstance(next_states, torch.Tensor) else paid
+
+    def step(self, next_states: Any) -> Any:
+        paid = []
+        for state in np.asarray(next_states)[:, None]:
+            paid += [self.rewards(state)]
+            self.update(state)
+        return np.concatenate(paid)
+
+    @property
+    def centers(self) -> np.ndarray:
+        return self.ring.copy()
+
+    @property
+    def counts(self) -> np.ndarray:
+        return np.ones(ROOM, np.int64)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"dim": self.dim, "seed": self.seed}
+
+    @staticmethod
+    def rewards_many(members: Any, states: np.ndarray) -> np.ndarray:
+        return np.stack([member.rewards(own) for member, own in zip(members, states, strict=True)])
+
+    @staticmethod
+    def update_many(members: Any, states: np.ndarray) -> None:
+        for member, own in zip(members, states, strict=True):
+            member.update(own)
+
+
+class StepsWithoutLearning(Able):
+    def step(self, next_states: Any) -> Any:
+        return self.rewards(next_states)
+
+
+class StepsBackwards(Able):
+    def step(self, next_states: Any) -> Any:
+        return super().step(np.asarray(next_states)[::-1])
+
+
+class StepsAtOnce(Able):
+    """Pays the whole piece before it learns any of it."""
+
+    def step(self, next_states: Any) -> Any:
+        paid = self.rewards(next_states)
+        self.update(next_states)
+        return paid
+
+
+class GivesItsCenters(Able):
+    @property
+    def centers(self) -> np.ndarray:
+        return self.ring
+
+
+class CentersElsewhere(Able):
+    @property
+    def centers(self) -> np.ndarray:
+        return self.ring[:, :2].copy()
+
+
+class SharesStates(Able):
+    @staticmethod
+    def update_many(members: Any, states: np.ndarray) -> None:
+        for member in members:
+            member.update(states.reshape(-1, member.dim))
+
+
+class PaysTheFirst(Able):
+    @staticmethod
+    def rewards_many(members: Any, states: np.ndarray) -> np.ndarray:
+        return np.stack([members[0].rewards(own) for own in states])
+
+
+class TeachesTheFirst(Able):
+    @staticmethod
+    def update_many(members: Any, states: np.ndarray) -> None:
+        members[0].update(states[0])
+
+
+class TensorsToArrays(Able):
+    def rewards(self, next_states: Any) -> Any:
+        return np.asarray(super().rewards(next_states))
+
+
+class TensorsInHalves(Able):
+    def update(self, next_states: Any) -> Any:
+        super().update(next_states.half().float() if isinstance(next_states, torch.Tensor) else next_states)
 
 
 class NoMetrics(Honest):

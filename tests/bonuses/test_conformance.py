@@ -28,6 +28,10 @@ MUTANTS = {
     "state_survives_a_file": (mutants.Pickles, mutants.ForgetsPosition, mutants.ForgetsVisits),
     "foreign_state_is_refused": (mutants.TakesAnyState, mutants.HalfLoads),
     "metrics_are_floats": (mutants.NestedMetrics, mutants.CountingMetrics),
+    "steps_pay_and_learn": (mutants.StepsWithoutLearning, mutants.StepsBackwards, mutants.StepsAtOnce),
+    "centers_can_be_drawn": (mutants.GivesItsCenters, mutants.CentersElsewhere),
+    "side_by_side_each_is_alone": (mutants.SharesStates, mutants.PaysTheFirst, mutants.TeachesTheFirst),
+    "tensors_are_taken_and_given": (mutants.TensorsToArrays, mutants.TensorsInHalves),
 }
 CHECKS = {check.__name__: check for check in BONUS_CHECKS}
 
@@ -36,7 +40,7 @@ def test_every_check_has_a_mutant() -> None:
     assert set(MUTANTS) == set(CHECKS)
 
 
-@pytest.mark.parametrize("honest", [mutants.Honest, mutants.Lonely])
+@pytest.mark.parametrize("honest", [mutants.Honest, mutants.Lonely, mutants.Able])
 def test_the_honest_pass(honest: type[mutants.Honest]) -> None:
     check_bonus(honest)
 

@@ -33,6 +33,6 @@ def test_overflow_is_refused() -> None:
 
 def test_named_round_trip() -> None:
     kept = running.absorb(running.start((2,)), np.arange(6.0).reshape(3, 2))
-    again = running.unnamed(running.named(kept, "x"), "x")
+    again = running.from_arrays(running.to_arrays(kept, "x"), "x")
     assert again.seen == kept.seen
     np.testing.assert_array_equal(again.variance, kept.variance)

@@ -8,17 +8,10 @@ from matplotlib.image import imread
 
 from tests.experiments.toys import plan as small
 from voronaut.cli import main
-from voronaut.experiments import (
-    exploration,
-    exploration_figures,
-    exploration_tables,
-    page,
-    parameters,
-    results,
-    sb3,
-    scale,
-    sweep,
-)
+from voronaut.experiments import exploration, parameters, sb3, scale
+from voronaut.experiments.common import results, sweep
+from voronaut.experiments.common.stats import Interval
+from voronaut.experiments.exploration import figures, tables
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["returns", "scores", "iqm", "improvement", "discovery", "cost"]
@@ -39,24 +32,10 @@ def test_everything_redraws(tmp_path: Path) -> None:
 
 
 def test_committed_results_are_sound() -> None:
-    for each in (exploration, scale):
-        found, troubles = results.find(each.PLAN.folder)
-        assert found and not troubles
+    for path in Path("results").rglob("*.json.gz"):
+        results.read(path)
     data, troubles = sweep.collect(exploration.PLAN)
-    assert not troubles and len(exploration_figures.complete(exploration.PLAN, data)) >= 2
-
-
-def test_the_page_is_up_to_date() -> None:
-    text = page.PAGE.read_text()
-    assert page.fill(text) == text, "run: python -m voronaut.experiments.page"
-    for line in text.splitlines():
-        if line.startswith("!["):
-            assert (page.PAGE.parent / line.split("(")[1].rstrip(")")).exists()
-
-
-def test_a_page_without_its_marks_is_refused() -> None:
-    with pytest.raises(ValueError, match="no part 'missing'"):
-        page.fill("# nothing")
+    assert not troubles and len(figures.complete(exploration.PLAN, data)) >= 2
 
 
 def test_the_command_draws_and_names_what_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,11 +49,11 @@ def test_the_command_draws_and_names_what_is_damaged(tmp_path: Path, capsys: pyt
     assert sorted(path.stem for path in tmp_path.glob("*.png")) == sorted(NAMES)
     plan = exploration.PLAN._replace(folder=tmp_path / "results")
     data, troubles = sweep.collect(plan)
-    assert "| PPO + KME | 4 |" in exploration_tables.tasks(plan, data)
-    assert "kme 4 of 5" in (text := exploration_tables.missing(plan, data, troubles)) and str(broken) in text
-    done = [cell.name for cell in exploration_figures.complete(plan, data)]
+    assert "| PPO + KME | 4 |" in tables.tasks(plan, data)
+    assert "kme 4 of 5" in (text := tables.missing(plan, data, troubles)) and str(broken) in text
+    done = [cell.name for cell in figures.complete(plan, data)]
     assert "cartpole-swingup-release" in done and "cheetah-run-release" not in done
-    rows = [row for row in exploration_tables.claims(plan, data).splitlines() if "cheetah-run-release" in row]
+    rows = [row for row in tables.claims(plan, data).splitlines() if "cheetah-run-release" in row]
     assert "| – |" not in rows[0] and all(row.endswith("| not run yet | – |") for row in rows[1:])  # PPO alone is whole
 
 
@@ -85,8 +64,8 @@ def test_nothing_run_yet_can_be_drawn(tmp_path: Path) -> None:
     nothing, troubles = sweep.collect(exploration.PLAN._replace(folder=tmp_path / "none"))
     assert not troubles
     for table in ("tasks", "chances", "iqms", "costs", "claims"):
-        assert getattr(exploration_tables, table)(exploration.PLAN, nothing)
-    assert parameters.table(parameters.PLAN._replace(folder=tmp_path)) == "Nothing has been run yet."
+        assert getattr(tables, table)(exploration.PLAN, nothing)
+    assert parameters.computed(parameters.PLAN._replace(folder=tmp_path))["parameters"] == "Nothing has been run yet."
 
 
 def test_parameters_draw_once_there_is_data(tmp_path: Path) -> None:
@@ -100,20 +79,18 @@ def test_parameters_draw_once_there_is_data(tmp_path: Path) -> None:
             content = results.identity(config, method, seed) | {"curve": curve, "last_metrics": last}
             results.write(plan.folder / cell.name / f"{name}.json.gz", content)
     assert parameters.draw(plan, tmp_path)[0].exists()
-    text = parameters.table(plan)
+    text, again = parameters.computed(plan).values()
     assert "| balance κ | 1e-4 | 3 |" in text and "not run" not in text
     assert "| rollout B | 65536 | 3 |" in text and "0.50 [0.50, 0.50]" in text
     order = [text.index(f"| absorb | {way} | 3 |") for way in ("shuffled", "in-order", "online", "online-shuffled")]
     assert order == sorted(order)
-    assert "| online | 3 | 0.500 [0.500, 0.500] | 0.250 [0.250, 0.250] |" in parameters.recomputed(plan)
+    assert "| online | 3 | 0.500 [0.500, 0.500] | 0.250 [0.250, 0.250] |" in again
 
 
 @pytest.mark.parametrize(("found", "p", "side"), [((0.9, 0.6, 1), 0.01, 1), ((0.9, 0.6, 1), 0.06, 0),
                                                   ((0.1, 0, 0.3), 0.01, -1), ((0.5, 0.2, 0.8), 0.01, 0)])  # fmt: skip
 def test_what_counts_as_sure(found: tuple[float, float, float], p: float, side: int) -> None:
-    from voronaut.experiments.stats import Interval
-
-    assert exploration_tables.sure(Interval(*found), p) == side
+    assert tables.sure(Interval(*found), p) == side
 
 
 def test_the_command_runs_what_is_missing_and_shows_the_grid(

@@ -9,8 +9,10 @@ import pytest
 
 from tests.experiments.toys import CHOICES
 from voronaut.cli import main
-from voronaut.experiments import exploration, results, sb3, sb3_training, sweep
-from voronaut.experiments.sweep import Cell
+from voronaut.experiments import exploration, sb3
+from voronaut.experiments.common import results, sweep
+from voronaut.experiments.common.sweep import Cell
+from voronaut.experiments.sb3 import training
 
 SMALL: dict[str, Any] = {
     "cells": (Cell(sb3.CELL, "cheetah-run", CHOICES),),
@@ -48,7 +50,7 @@ def test_a_result_file_like_the_others(done: Path) -> None:
 def test_what_is_there_is_kept_and_the_rest_is_run(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sb3_training, "train", None)
+    monkeypatch.setattr(training, "train", None)
     assert sb3.run(plan(done), quiet=True) and not capsys.readouterr().out
     broken = done / "sb3" / sb3.CELL / "kme-0.json.gz"
     whole = broken.read_bytes()
@@ -66,9 +68,9 @@ def test_the_same_seed_is_the_same_run_and_seeds_share_no_environment(done: Path
     again = {}
     for seed in (0, 1):
         one = dataclasses.replace(config, methods=config.methods[:1], seeds=(seed,), steps=128)
-        rows = sb3_training.train(one)
+        rows = training.train(one)
         again[seed] = [results._short(row["max_step_reward"]) for row in rows]
-        env = sb3_training.environments(one)
+        env = training.environments(one)
         env.seed(seed * config.envs)
         again[f"starts {seed}"] = env.reset().tolist()
     assert again[0] == first.curve["max_step_reward"][:2].tolist() != again[1]
@@ -76,9 +78,7 @@ def test_the_same_seed_is_the_same_run_and_seeds_share_no_environment(done: Path
 
 
 def test_the_final_state_counts_and_not_the_reset_one(done: Path) -> None:
-    recorder = sb3_training.Recorder(
-        sb3_training.environments(sb3.missing(plan(done / "none"), plan(done).cells[0])[0])
-    )
+    recorder = training.Recorder(training.environments(sb3.missing(plan(done / "none"), plan(done).cells[0])[0]))
     recorder._on_rollout_start()
     infos = [{"terminal_observation": np.full(2, 7.0)}, {}]
     recorder.locals = {"infos": infos, "new_obs": np.zeros((2, 2)), "dones": np.array([True, False])}
@@ -94,7 +94,10 @@ def test_the_command_and_its_figure(
     assert main(["reproduce", "sb3", "--status"]) == 0 and "the grid is complete" in capsys.readouterr().out
     assert main(["reproduce", "sb3", "--figures", str(done)]) == 0
     assert str(done / "sb3.png") in capsys.readouterr().out and (done / "sb3.png").stat().st_size > 10_000
-    assert "| Stable-Baselines3 | PPO + KME | 1 |" in (text := sb3.table(sb3.PLAN)) and "| ours | PPO | 0 |" in text
+    assert (
+        "| Stable-Baselines3 | PPO + KME | 1 |" in (text := sb3.computed(sb3.PLAN)["sb3"])
+        and "| ours | PPO | 0 |" in text
+    )
 
 
 def test_beside_it_stand_our_own_runs_up_to_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:

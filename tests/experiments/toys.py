@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from voronaut.experiments.sweep import Cell, Plan
+from voronaut.experiments.common.sweep import Cell, Plan
 
 CHOICES: dict[str, Any] = {
     "bonuses": ("none", "kme"), "envs": 2, "rollout": 64, "backend": "dm_control", "options": {"kme": {"clusters": 10}},

@@ -5,7 +5,7 @@ import pytest
 from voronaut.commands import bonus_options, sweep_options
 from voronaut.training.api import configure
 from voronaut.training.config import make_methods
-from voronaut.training.schedule import check_schedule, weight
+from voronaut.training.population import check_scale, weight
 
 
 def test_the_papers_numbers_are_the_defaults() -> None:
@@ -61,6 +61,37 @@ def test_bad_choices(choices: dict[str, object], message: str) -> None:
         configure(**{"task": "cheetah-run", **choices})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("clusters", [10, 10]),
+        ("clusters", ["10", "10"]),
+        ("clusters", ["10", 10.0]),
+        ("balance", ["1e-4", "0.0001"]),
+        ("scale", ["0.01", "1e-2"]),
+    ],
+)
+def test_equal_values_of_a_sweep_are_refused(name: str, values: list[object]) -> None:
+    with pytest.raises(ValueError, match=f"kme.{name} .* more than once"):
+        make_methods(["kme"], {}, {f"kme.{name}": values})
+
+
+def test_unequal_values_of_a_sweep_have_folders_of_their_own() -> None:
+    def labels(*values: object) -> list[str]:
+        return [method.label for method in make_methods(["kme"], {}, {"kme.balance": values})]
+
+    assert labels(1.0000001e-4, 1.0000002e-4) == ["kme,balance=0.00010000001", "kme,balance=0.00010000002"]
+    assert labels(1e-5, 0.001, 0.1) == ["kme,balance=1e-5", "kme,balance=0.001", "kme,balance=0.1"]
+    assert len(set(labels(1e-300, 1e-30, 1e-3, "1e-2", 0.1 + 0.2, 0.3))) == 6
+    with pytest.raises(ValueError, match="same folder"):
+        make_methods(["kme"], {}, {"kme.objective": ["a/b", "a_b"]})
+
+
+def test_a_sweep_is_named_once() -> None:
+    with pytest.raises(ValueError, match=r"kme\.clusters more than once"):
+        sweep_options(["kme.clusters=10", "kme.clusters=20"])
+
+
 @pytest.mark.parametrize("words", [["--kme.scale"], ["kme.scale", "1"], ["--scale", "1"], ["--kme.scale", "--x.y"]])
 def test_unreadable_options(words: list[str]) -> None:
     with pytest.raises(ValueError, match="--help"):
@@ -72,4 +103,4 @@ def test_schedules() -> None:
     assert weight("0.01", 0.7) == 0.01
     for text in ("linear:1", "linear:1:2:3", "nan", "linear:a:b", ""):
         with pytest.raises(ValueError, match="no scale"):
-            check_schedule(text)
+            check_scale(text)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests.training.toys import Counter, small
-from voronaut.training import ppo, rollout
-from voronaut.training.loop import Trainer
+from voronaut.learners import ppo
+from voronaut.training import rollout
+from voronaut.training.on_policy import PPOTrainer
 
 
 def collected(limit: int = 3, terminates: bool = False) -> tuple[rollout.Rollout, rollout.Running, list[list[float]]]:
@@ -40,7 +41,7 @@ def test_the_bonus_reaches_the_advantage_by_the_hand_computed_amount(
 ) -> None:
     """Pay 1 at one step: the advantage there grows by 1, before it by (γλ)^lag within the episode, elsewhere by 0."""
     config = small(task="gym:unused", seeds=1, bonuses=["kme"], rollout=16, steps=16)
-    trainer = Trainer(config, Counter(2, 5, terminates))
+    trainer = PPOTrainer(config, Counter(2, 5, terminates))
     seen: list[ppo.Batch] = []
 
     def spy(agent: ppo.Agent, batch: ppo.Batch, *_: object) -> tuple[ppo.Agent, ppo.Stats]:
@@ -63,5 +64,5 @@ def test_the_bonus_reaches_the_advantage_by_the_hand_computed_amount(
 
 def test_the_first_rollout_pays_nothing_and_schedules_end_at_their_end() -> None:
     config = small(bonuses=["kme"], options={"kme": {"scale": "linear:0.3:0", "clusters": 5}}, seeds=1)
-    scales = [Trainer(config, Counter(2)).bonuses.scales(r)[0] for r in range(4)]
+    scales = [PPOTrainer(config, Counter(2)).bonuses.scales(r)[0] for r in range(4)]
     assert scales == pytest.approx([0, 0.2, 0.1, 0])

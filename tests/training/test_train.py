@@ -20,6 +20,8 @@ from voronaut.cli import main
 from voronaut.tasks.envpool_backend import EnvpoolTask
 from voronaut.training import checkpoint, command, logs, loop
 from voronaut.training.config import Config
+from voronaut.training.folder import Rows
+from voronaut.training.on_policy import PPOTrainer
 
 SECONDS = ("collect_seconds", "bonus_seconds", "learn_seconds", "method_bonus_seconds")
 TRAIN = ["train", "cheetah-run", "--seeds", "1", "--steps", "128", "--rollout", "64", "--envs", "2", "--quiet",
@@ -152,7 +154,7 @@ def test_a_full_disk_loses_nothing(
     with pytest.raises(loop.Stopped):
         loop.train(small(), out, deadline=time.monotonic() - 1)
 
-    def full(path: npz.Where, arrays: Any) -> None:
+    def full(path: npz.Where, arrays: Any, **_: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(npz, "write", full)
@@ -168,18 +170,18 @@ def test_a_full_disk_loses_nothing(
 def test_ctrl_c_saves_and_says_how_to_go_on(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, turn = tmp_path / "cut", loop.Trainer.turn
+    out, turn = tmp_path / "cut", PPOTrainer.turn
 
-    def interrupted(trainer: loop.Trainer) -> loop.Rows:
+    def interrupted(trainer: PPOTrainer) -> Rows:
         if trainer.done == 1:
             os.kill(os.getpid(), signal.SIGINT)
         return turn(trainer)
 
-    monkeypatch.setattr(loop.Trainer, "turn", interrupted)
+    monkeypatch.setattr(PPOTrainer, "turn", interrupted)
     assert command.train(small(), out, resume=False, quiet=True) == 130
     assert "--resume" in capsys.readouterr().err
     assert len(rows(out, "kme-0")) == 2
-    monkeypatch.setattr(loop.Trainer, "turn", turn)
+    monkeypatch.setattr(PPOTrainer, "turn", turn)
     assert command.train(small(), out, resume=True, quiet=True) == 0
     assert same(finished, out, small())
 

@@ -8,8 +8,8 @@ import numpy as np
 from voronaut import npz
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, Scale
-from voronaut.bonuses.files import Saved
-from voronaut.bonuses.registry import class_of_kind
+from voronaut.bonuses import class_of_kind
+from voronaut.bonuses.saving import Saved
 from voronaut.version import __version__
 
 FORMAT = 1
@@ -78,12 +78,12 @@ class Kept:
 
 
 def _header(path: npz.Where, arrays: npz.Arrays, owner: str) -> dict[str, Any]:
-    header: dict[str, Any] = json.loads(arrays["header"].tobytes()) if "header" in arrays else {}
+    header = npz.read_json(path, arrays["header"]) if "header" in arrays else {}
     if header.get("adapter") != owner:
         saved = header.get("adapter") or "another kind of object"
         raise ValueError(f"{path} was saved by {saved}, not by {owner}. Load it with what saved it.")
-    if header["format"] != FORMAT:
-        raise ValueError(f"{path} has format {header['format']}; this voronaut ({__version__}) reads format {FORMAT}.")
+    if (found := header.get("format")) != FORMAT:
+        raise ValueError(f"{path} has format {found}; this voronaut ({__version__}) reads format {FORMAT}.")
     return header
 
 
@@ -92,4 +92,4 @@ def _bonus(path: npz.Where, header: dict[str, Any]) -> Any:
     if params is None or params.get("features"):
         why = "is not one of Voronaut's own" if params is None else "has a function as features="
         raise ValueError(f"the bonus in {path} ({kind}) {why}: make it again and pass it as bonus=.")
-    return class_of_kind(kind)(**params)
+    return class_of_kind(kind).from_params(params)

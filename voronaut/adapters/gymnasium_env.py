@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from voronaut import npz
 from voronaut.adapters import files
-from voronaut.adapters.missing import missing
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, Scale
+from voronaut.missing import missing
 
 try:
     import gymnasium

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters.missing import missing
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, Scale
+from voronaut.missing import missing
 
 try:
     from ray import cloudpickle  # type: ignore[import-not-found, unused-ignore]

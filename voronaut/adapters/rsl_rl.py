@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters.missing import missing
 from voronaut.adapters.observations import Features
 from voronaut.adapters.payer import Payer, Scale
-from voronaut.bonuses.kme import KME
+from voronaut.bonuses.base import TakesTensors
+from voronaut.missing import missing
 
 try:
     import torch
@@ -181,8 +181,8 @@ class RunnerBonus:
         return self.alg.storage.dones[..., 0].bool()  # type: ignore[no-any-return]
 
     def _given(self, states: torch.Tensor) -> Any:
-        """States as the bonus wants them: a KME computes where they are, the others on the CPU."""
-        return states if isinstance(self.bonus, KME) else states.cpu().numpy()
+        """States as the bonus wants them: where they are, or on the CPU."""
+        return states if isinstance(self.bonus, TakesTensors) else states.cpu().numpy()
 
     def _log(self) -> None:
         """Among what rsl_rl logs of this iteration: the mean pay (scaled), and the bonus's metrics."""

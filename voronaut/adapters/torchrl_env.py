@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters.missing import missing
 from voronaut.adapters.observations import Features
 from voronaut.adapters.payer import Payer, Scale
+from voronaut.missing import missing
 
 try:
     import torch

@@ -10,7 +10,7 @@ import numpy as np
 
 from voronaut import machine, presets
 from voronaut.bench import measure
-from voronaut.bonuses.registry import BONUSES, bonus_class
+from voronaut.bonuses import BONUSES, bonus_class
 
 DIM = 17
 BATCHES = (1024, 4096, 16_384)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.missing import missing
+
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
 DIM = 17
@@ -43,9 +45,7 @@ def one_thread() -> Any:
         import sklearn  # noqa: F401 (asked for before minutes are spent)
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("sklearn", "threadpoolctl"):
-            raise
-        raise ImportError("scikit-learn is missing. Install it with: pip install 'voronaut[entropy]'") from error
+        raise missing(error, {"sklearn", "threadpoolctl"}, "scikit-learn", "entropy") from error
     return threadpool_limits(1)
 
 

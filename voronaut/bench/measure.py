@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from voronaut import markdown
+
 
 def seconds(work: Mapping[str, Callable[[], Any]], *, rounds: int = 7, budget: float = 3.0) -> dict[str, float]:
     """Seconds per call of each piece of work: all of them in turn, round after round, the fastest round of each.
@@ -34,9 +36,8 @@ def table(rows: Iterable[Mapping[str, Any]]) -> str:
     texts = [{key: f"{v:.4g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
     columns = list(texts[0])
     widths = {c: max(len(c), *(len(row[c]) for row in texts)) for c in columns}
-    lines = [[c.rjust(widths[c]) for c in columns], ["-" * (widths[c] - 1) + ":" for c in columns]]
-    lines += [[row[c].rjust(widths[c]) for c in columns] for row in texts]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    head, *lines = [[row[c].rjust(widths[c]) for c in columns] for row in [{c: c for c in columns}, *texts]]
+    return markdown.table(head, lines, ["-" * (widths[c] - 1) + ":" for c in columns])
 
 
 def keep(folder: Path, name: str, result: Mapping[str, Any], text: str) -> None:

@@ -16,7 +16,7 @@ from voronaut import machine
 from voronaut.bench import measure
 from voronaut.tasks.factory import make
 from voronaut.training.api import configure
-from voronaut.training.loop import Trainer
+from voronaut.training.on_policy import PPOTrainer
 
 ROUNDS = 4
 LONG = 120
@@ -24,11 +24,11 @@ SB3 = "SB3 PPO, dm_control, no bonus"
 Cost = dict[str, float]
 
 
-def trainer(backend: str = "auto", **choices: Any) -> Trainer:
+def trainer(backend: str = "auto", **choices: Any) -> PPOTrainer:
     """A Cheetah trainer that has done two rollouts, so that everything is compiled and the bonus pays."""
     config = configure("cheetah-run", steps=5e6, backend=backend, **choices)
     seeds = [seed for _, seed in config.runs]
-    made = Trainer(config, make("cheetah-run", seeds, config.envs, backend=config.backend))
+    made = PPOTrainer(config, make("cheetah-run", seeds, config.envs, backend=config.backend))
     made.turn()
     made.turn()
     return made

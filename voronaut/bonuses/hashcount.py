@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.bonuses.base import State
-from voronaut.bonuses.files import Saved, check_state
+from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import check_on_bad, read
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio, odd: spreads codes over a table of 2^b slots
@@ -90,5 +90,7 @@ class HashCount(Saved):
         check_state(state, self.state_dict(), "HashCount")
         if np.min(state["counts"]) < 0 or state["bad"] < 0:
             raise ValueError("counts and bad must not be negative. Nothing was loaded.")
+        if state["counts"].sum(dtype=float) >= 2**62:  # a float does not wrap around
+            raise ValueError("counts must add up to less than 2⁶². Nothing was loaded.")
         self._counts, self._directions = np.array(state["counts"]), np.array(state["directions"])
         self._bad = int(state["bad"])

@@ -54,7 +54,7 @@ def start_learner(seed: int, sizes: Sequence[int]) -> Learner:
     return Learner(start((seed, 0), sizes), predictor, first, second, np.zeros((), np.int32))
 
 
-def named(layers: Layers, name: str) -> dict[str, NDArray[Any]]:
+def to_arrays(layers: Layers, name: str) -> dict[str, NDArray[Any]]:
     """Copies of the layers as arrays for a state dict."""
     arrays: dict[str, NDArray[Any]] = {}
     for i, (weight, bias) in enumerate(layers):
@@ -62,8 +62,8 @@ def named(layers: Layers, name: str) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def unnamed(arrays: Mapping[str, NDArray[Any]], name: str, depth: int) -> Layers:
-    """The layers that `named` gave."""
+def from_arrays(arrays: Mapping[str, NDArray[Any]], name: str, depth: int) -> Layers:
+    """The layers that `to_arrays` gave."""
     return [(np.array(arrays[f"{name}.{i}.weight"]), np.array(arrays[f"{name}.{i}.bias"])) for i in range(depth)]
 
 
@@ -73,11 +73,11 @@ def roomy(n: int) -> int:
     return -(-n // step) * step
 
 
-def pad(rows: NDArray[Any], length: int, value: float = 0) -> NDArray[Any]:
-    """`rows` followed by rows of `value` up to `length`."""
+def pad(rows: NDArray[Any], length: int) -> NDArray[Any]:
+    """`rows` followed by rows of zeros up to `length`."""
     if len(rows) == length:
         return rows
-    return np.concatenate([rows, np.full((length - len(rows), *rows.shape[1:]), value, rows.dtype)])
+    return np.concatenate([rows, np.zeros((length - len(rows), *rows.shape[1:]), rows.dtype)])
 
 
 def forward(layers: Layers, rows: Array) -> Array:

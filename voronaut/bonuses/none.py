@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.bonuses.base import State
-from voronaut.bonuses.files import Saved, check_state
+from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import check_on_bad, read
 
 

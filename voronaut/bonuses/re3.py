@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.bonuses.base import State
-from voronaut.bonuses.files import Saved, check_state
+from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import check_on_bad, read
 
 BLOCK = 2048  # rows per encoder pass
@@ -101,7 +101,7 @@ class RE3(Saved):
 
     def state_dict(self) -> State:
         """The encoder, and the memory where there is one."""
-        state: State = _net().named(self.encoder, "encoder")
+        state: State = _net().to_arrays(self.encoder, "encoder")
         if self.memory:
             state["stored"] = self._stored.copy()
             state["seen"], state["bad"] = np.asarray(self._seen, np.int64), np.asarray(self._bad, np.int64)
@@ -112,7 +112,7 @@ class RE3(Saved):
         check_state(state, self.state_dict(), "RE3")
         if self.memory and (state["seen"] < 0 or state["bad"] < 0):
             raise ValueError("seen and bad must not be negative. Nothing was loaded.")
-        self._encoder = _net().jax.device_put(_net().unnamed(state, "encoder", 3))
+        self._encoder = _net().jax.device_put(_net().from_arrays(state, "encoder", 3))
         if self.memory:
             self._stored, self._seen, self._bad = np.array(state["stored"]), int(state["seen"]), int(state["bad"])
 
@@ -170,7 +170,7 @@ def kth_distances(queries: Rows, candidates: Rows, k: int, *, own: bool) -> Rows
     distances, certain = net.nearest_one(
         net.pad(queries, wide), index, net.pad(candidates, m), len(candidates), k, block
     )
-    return _mended(
+    return _exact_where_uncertain(
         np.array(distances)[: len(queries)], np.asarray(certain)[: len(queries)], queries, candidates, k, own
     )
 
@@ -184,10 +184,14 @@ def kth_distances_many(codes: Rows, k: int) -> Rows:
     index, counts = np.tile(np.arange(wide), (runs, 1)), np.full(runs, n)
     found = net.nearest_many(queries, index, candidates, counts, k, block)
     distances, certain = (np.array(part)[:, :n] for part in found)
-    return np.stack([_mended(d, s, c, c, k, True) for d, s, c in zip(distances, certain, codes, strict=True)])
+    return np.stack(
+        [_exact_where_uncertain(d, s, c, c, k, True) for d, s, c in zip(distances, certain, codes, strict=True)]
+    )
 
 
-def _mended(distances: Rows, certain: NDArray[np.bool_], queries: Rows, candidates: Rows, k: int, own: bool) -> Rows:
+def _exact_where_uncertain(
+    distances: Rows, certain: NDArray[np.bool_], queries: Rows, candidates: Rows, k: int, own: bool
+) -> Rows:
     """Distances where rounding left doubt (clumps far smaller than the whole) are found again by a tree in float64."""
     from scipy.spatial import cKDTree
 

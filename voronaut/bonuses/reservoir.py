@@ -31,14 +31,14 @@ class Reservoir:
         self._rows[slot[kept]] = states[kept]  # NumPy lets the last of equal slots win, as the algorithm wants
         self.seen += len(states)
 
+    def draw(self, count: int, seed: list[int]) -> NDArray[Any]:
+        """States of the sample, with repetition (count, dim); none before there are any."""
+        return self.sample[np.random.default_rng(seed).integers(0, max(len(self.sample), 1), count if self.seen else 0)]
+
     def restore(self, sample: NDArray[Any], seen: int) -> None:
         """Become what was saved."""
         self.seen = seen
         self._rows[: len(sample)] = sample
-
-    def shift(self, by: NDArray[np.float64]) -> None:
-        """Subtract a point from every state kept."""
-        self.sample[:] = self.sample - by
 
 
 def uniform(key: np.uint64, place: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses import running
 from voronaut.bonuses.base import State
-from voronaut.bonuses.files import Saved, check_state
+from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, read
 
 if TYPE_CHECKING:
@@ -115,9 +115,9 @@ class RND(Saved):
         learner, net = self.learner, _net()
         layers: State = {}
         for name in ("target", "predictor", "first", "second"):
-            layers |= net.named(getattr(learner, name), name)
+            layers |= net.to_arrays(getattr(learner, name), name)
         counters = {"updates": np.asarray(self._updates, np.int64), "bad": np.asarray(self._bad, np.int64)}
-        statistics = running.named(self._states, "states") | running.named(self._errors, "errors")
+        statistics = running.to_arrays(self._states, "states") | running.to_arrays(self._errors, "errors")
         loss = np.asarray(self._loss, np.float64)
         return {**layers, **statistics, **counters, "steps": np.array(learner.steps), "loss": loss}
 
@@ -129,9 +129,9 @@ class RND(Saved):
             if np.min(state[name]) < 0:
                 raise ValueError(f"{name} must not be negative; got {np.min(state[name])}. Nothing was loaded.")
         net = _net()
-        layers = [net.unnamed(state, name, 3) for name in ("target", "predictor", "first", "second")]
+        layers = [net.from_arrays(state, name, 3) for name in ("target", "predictor", "first", "second")]
         self._learner = net.jax.device_put(net.Learner(*layers, np.array(state["steps"])))
-        self._states, self._errors = running.unnamed(state, "states"), running.unnamed(state, "errors")
+        self._states, self._errors = running.from_arrays(state, "states"), running.from_arrays(state, "errors")
         self._updates, self._bad, self._loss = int(state["updates"]), int(state["bad"]), float(state["loss"])
 
     def _read(self, next_states: Any) -> Batch:

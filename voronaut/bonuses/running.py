@@ -51,7 +51,7 @@ def absorb(running: Running, rows: ArrayLike) -> Running:
     return joined
 
 
-def named(running: Running, name: str) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+def to_arrays(running: Running, name: str) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
     """The three parts as arrays for a state dict."""
     return {
         f"{name}.seen": np.asarray(running.seen, np.int64),
@@ -60,7 +60,7 @@ def named(running: Running, name: str) -> dict[str, NDArray[np.float64] | NDArra
     }
 
 
-def unnamed(state: Mapping[str, NDArray[Any]], name: str) -> Running:
-    """What `named` gave."""
+def from_arrays(state: Mapping[str, NDArray[Any]], name: str) -> Running:
+    """What `to_arrays` gave."""
     mean, variance = (np.array(state[f"{name}.{part}"], np.float64) for part in ("mean", "variance"))
     return Running(int(state[f"{name}.seen"]), mean, variance)

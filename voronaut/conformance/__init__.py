@@ -11,6 +11,7 @@
 Failures are plain AssertionErrors, pytest is not needed. `BONUS_CHECKS` and `ADAPTER_CHECKS` are the same checks one by
 one, for a test that names them. A bonus says in attributes what it does not promise: `learns = False` (it has no
 memory), `pays = False` (its rewards are all 0), `batchwise = True` (rewards depend on the batch a state comes in).
+The small protocols of `voronaut.bonuses.base` (Steps, HasCenters, SideBySide, TakesTensors) are checked where kept.
 """
 
 from voronaut.conformance.adapter import ADAPTER_CHECKS, check_adapter

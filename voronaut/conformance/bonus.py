@@ -4,6 +4,7 @@ import numpy as np
 
 from voronaut.conformance import common
 from voronaut.conformance.common import COLUMNS, DIM, ROWS, SEED, Factory, demand, promises, region
+from voronaut.conformance.optional import OPTIONAL_CHECKS
 from voronaut.conformance.state import STATE_CHECKS
 
 
@@ -204,6 +205,7 @@ BONUS_CHECKS = (
     bad_input_is_refused,
     instances_are_independent,
     *STATE_CHECKS,
+    *OPTIONAL_CHECKS,
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from voronaut.bonuses.files import Saved, load
+from voronaut.bonuses.saving import Saved, load
 from voronaut.conformance import common
 from voronaut.conformance.common import DIM, SEED, Factory, demand, region
 

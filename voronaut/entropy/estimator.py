@@ -6,15 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.entropy.stream import BATCH, EntropyStream, Method, Reading, check
+from voronaut.missing import missing
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "sklearn":
-        raise
-    raise ImportError("scikit-learn is missing. Install it with: pip install 'voronaut[entropy]'") from error
+    raise missing(error, {"sklearn"}, "scikit-learn", "entropy") from error
 
 
 class KMeansEntropy(DensityMixin, BaseEstimator):  # type: ignore[misc]

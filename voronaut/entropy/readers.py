@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.missing import missing
+
 Rows = NDArray[np.float64]
 
 CHUNK = 4096
@@ -156,9 +158,7 @@ def _parquet(path: Path, wanted: Wanted) -> Source:
     try:
         from pyarrow import parquet, types
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "pyarrow":
-            raise
-        raise ImportError("pyarrow is missing. Install it with: pip install 'voronaut[parquet]'") from error
+        raise missing(error, {"pyarrow"}, "pyarrow", "parquet") from error
     try:
         table = parquet.ParquetFile(path)
     except (ValueError, OSError) as error:

@@ -14,6 +14,7 @@ from voronaut.entropy.mixture.meter import MixtureMeter
 Floats = NDArray[np.float64]
 Method = Literal["mixture", "moments", "bound"]
 
+ESTIMATOR_VERSION = 1  # raise it by one when the numbers change: kept results carry the one they came from
 FIRST = 32  # rows per cluster that are kept before anything is decided
 LEAST = 2048  # but at least so many
 BATCH = 4096  # rows worked on at a time

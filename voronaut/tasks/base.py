@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.missing import install
+
 Array = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 State = dict[str, NDArray[Any]]
@@ -100,4 +102,4 @@ def require(module: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise ImportError(f"{package} is missing. Install it with: pip install 'voronaut[{extra}]'") from error
+        raise install(package, extra) from error

@@ -1,22 +1,27 @@
 """`vn.train`: an experiment from plain arguments, the same as the command line's."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from voronaut import presets
+from voronaut.bonuses import BONUSES
 from voronaut.tasks.factory import choose_backend
 from voronaut.tasks.gym_backend import PREFIX
 from voronaut.tasks.table import TOYS, check_variant, find
-from voronaut.training.config import Config, make_methods
+from voronaut.training.config import Config, check_numbers, make_methods, paper_defaults
 
+LEARNERS = ("ppo", "sac")
 DEFAULT_BONUSES = ("none", "kme")
 
 
 def configure(
     task: str,
     *,
-    bonuses: Sequence[str] = DEFAULT_BONUSES,
+    learner: str = "ppo",
+    pair: bool = True,
+    bonuses: str | Sequence[str] = DEFAULT_BONUSES,
     seeds: int | Iterable[int] | None = None,
     steps: float | None = None,
     threshold: str = "release",
@@ -26,15 +31,15 @@ def configure(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     sweep: Mapping[str, Sequence[Any]] | None = None,
 ) -> Config:
-    """A checked `Config`; what is not given is the paper's."""
-    paper = presets.paper()
+    """A checked `Config`; what is not given is the paper's with PPO, and SAC's own with SAC."""
     check_variant(threshold)
     if not task.startswith(PREFIX) and task not in TOYS:
         find(task)
-    steps = paper.steps if steps is None else steps
-    envs = paper.ppo["envs"] if envs is None else envs
-    rollout = paper.ppo["rollout"] if rollout is None else rollout
-    seeds = paper.seeds if seeds is None else seeds
+    usual = _usual(learner)
+    steps = usual.steps if steps is None else steps
+    envs = usual.envs if envs is None else envs
+    rollout = usual.rollout if rollout is None else rollout
+    seeds = presets.paper().seeds if seeds is None else seeds
     numbers = tuple(range(seeds) if isinstance(seeds, int) else seeds)
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
         raise ValueError(f"seeds must be a count of at least 1, or distinct numbers of at least 0; got {seeds!r}.")
@@ -47,18 +52,65 @@ def configure(
         raise ValueError(
             f"steps must be at least one rollout ({rollout}); got {steps:g}. Ask for more, or --rollout less."
         )
-    methods = make_methods(bonuses, options or {}, sweep or {})
-    chosen = choose_backend(task, backend)
-    return Config(task, methods, numbers, int(steps), threshold, chosen, envs, rollout)
+    names = (bonuses,) if isinstance(bonuses, str) else tuple(bonuses)
+    if learner == "sac" and pair and envs < 2 and set(names) != {"none"}:
+        raise ValueError(f"a pair shares out its environments and needs at least 2; got envs={envs}. Or: --pair off.")
+    if learner != "sac" and "zero" in names:
+        raise ValueError("zero is a pair without a bonus, and only --learner sac has pairs. PPO alone is --bonus none.")
+    others = {name: given for name, given in (options or {}).items() if name not in LEARNERS}
+    for name in set(options or {}) & set(LEARNERS) - {learner}:
+        raise ValueError(f"options are given for {name}, but the learner is {learner}. Add --learner {name}.")
+    methods = make_methods(names, others, sweep or {}, usual.bonuses)
+    chosen = check_numbers(learner, (options or {}).get(learner, {}), usual.names)
+    usual.check(chosen)
+    backend = choose_backend(task, backend)
+    return Config(task, methods, numbers, int(steps), threshold, backend, envs, rollout, learner, pair, chosen)
+
+
+class Usual(NamedTuple):
+    """What a learner takes where nothing is said, and what can be said of it."""
+
+    steps: int
+    envs: int
+    rollout: int
+    bonuses: Mapping[str, Mapping[str, Any]]  # parameters and weights
+    names: Sequence[str]  # of its numbers
+    check: Callable[[Mapping[str, Any]], Any]
+
+
+def _usual(learner: str) -> Usual:
+    if learner not in LEARNERS:
+        raise ValueError(f"learner must be {' or '.join(LEARNERS)}; got {learner!r}.")
+    if learner == "ppo":
+        from voronaut.learners import ppo
+
+        paper = presets.paper()
+        names = [each.name for each in dataclasses.fields(ppo.Settings) if each.name not in ("envs", "rollout")]
+        return Usual(
+            paper.steps, paper.ppo["envs"], paper.ppo["rollout"], paper_defaults(), names,
+            lambda chosen: ppo.Settings(**chosen),
+        )  # fmt: skip
+    from voronaut.training import pair
+
+    bonuses = {name: {"scale": 1} for name in BONUSES} | {"kme": {"scale": 1, "init": "data"}}
+    return Usual(1_000_000, 16, 10_240, bonuses, pair.NAMES, pair.settings)
 
 
 def train(
-    task: str, *, out: str | Path, resume: bool = False, quiet: bool = False, wandb: str | None = None, **choices: Any
+    task: str,
+    *,
+    out: str | Path,
+    resume: bool = False,
+    restart: bool = False,
+    quiet: bool = False,
+    wandb: str | None = None,
+    **choices: Any,
 ) -> list[Path]:
     """Train bonuses × seeds on a task, side by side, and return the folders of the runs.
 
     Takes what `configure` takes: bonuses=("none", "kme"), seeds=5 (or a list), steps=5e6, threshold="release",
     backend="auto", envs=16, rollout=16384, options={"kme": {"scale": 0.01}}, sweep={"kme.balance": [1e-5, 1e-4]}.
+    `resume` goes on with an unfinished experiment in `out`; `restart` moves it aside and begins again.
     `wandb` is the name of a Weights & Biases project to send everything to.
     """
     from voronaut.training import loop
@@ -66,5 +118,5 @@ def train(
 
     config, folder = configure(task, **choices), Path(out)
     with watch(config, folder, quiet=quiet, wandb=wandb) as report:
-        loop.train(config, folder, resume=resume, report=report)
+        loop.train(config, folder, resume=resume, restart=restart, report=report)
     return [folder / name for name in config.folders()]

@@ -1,6 +1,8 @@
-"""Checkpoints: the whole population in one file, the last two kept, the newest sound one taken."""
+"""Checkpoints: the whole population in one file, the last two kept, the newest usable one taken."""
 
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 from voronaut import npz
 
 KEPT = 2
+CHUNKS = "chunks"
+ASIDE = ".aside"  # behind the name of a checkpoint that cannot be used
 
 
 def nest(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> npz.Arrays:
@@ -33,22 +37,57 @@ def save(folder: Path, rollout: int, arrays: Mapping[str, NDArray[Any]]) -> None
 
 def saved(folder: Path) -> list[Path]:
     """Checkpoints from the oldest to the newest."""
-    return sorted(folder.glob("[0-9]*.npz"))
+    return sorted((path for path in folder.glob("*.npz") if path.stem.isdigit()), key=lambda path: int(path.stem))
 
 
-def newest(folder: Path) -> npz.Arrays | None:
-    """The newest checkpoint that is whole; None if there is none."""
+def newest(folder: Path, lines: int, say: Callable[[str], None]) -> npz.Arrays | None:
+    """The newest checkpoint that is whole and not ahead of logs of `lines` lines; None if there is none.
+
+    Damaged ones, and those ahead of it, get another name: as the newest by number they would outlive what comes now.
+    """
+    ahead: list[Path] = []
     for path in reversed(saved(folder)):
         try:
-            return npz.read(path)
-        except ValueError:
+            arrays = npz.read(path)
+        except ValueError as error:
+            say(f"a checkpoint was set aside as {_set_aside(path)}: {error}")
             continue
+        if int(path.stem) <= lines:
+            for each in ahead:
+                say(f"a checkpoint was set aside as {_set_aside(each)}: the log has only {lines} lines")
+            return arrays
+        ahead.append(path)
     return None
 
 
+def _set_aside(path: Path) -> Path:
+    target = path.with_name(path.name + ASIDE)
+    os.replace(path, target)
+    return target
+
+
+def set_aside(folder: Path) -> list[Path]:
+    """The checkpoints that were set aside."""
+    return sorted(folder.glob(f"*.npz{ASIDE}"))
+
+
+def chunks(folder: Path) -> Path:
+    """Where a learner may append what is too large to be written anew each time (a replay); it goes when all is done.
+
+    A checkpoint says how much of it counts: what was appended after the checkpoint that is gone on from does not.
+    """
+    return folder / CHUNKS
+
+
 def clear(folder: Path) -> None:
-    """Remove all checkpoints."""
-    for path in saved(folder):
+    """Remove all checkpoints and what belongs to them."""
+    for path in saved(folder) + set_aside(folder):
         path.unlink(missing_ok=True)
+    shutil.rmtree(chunks(folder), ignore_errors=True)
+    tidy(folder)
+
+
+def tidy(folder: Path) -> None:
+    """Remove the folder if it is empty."""
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()

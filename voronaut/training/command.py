@@ -15,12 +15,14 @@ from voronaut.training.watching import watch
 INTERRUPTED = 130
 
 
-def train(config: Config, out: Path, *, resume: bool, quiet: bool, wandb: str | None = None) -> int:
+def train(
+    config: Config, out: Path, *, resume: bool, quiet: bool, restart: bool = False, wandb: str | None = None
+) -> int:
     """Train, and say how it ended. 0: finished, 130: interrupted and saved, 1: the disk failed."""
     started = time.monotonic()
     try:
         with watch(config, out, quiet=quiet, wandb=wandb) as report:
-            ran = loop.train(config, out, resume=resume, report=report)
+            ran = loop.train(config, out, resume=resume, restart=restart, report=report)
     except loop.Stopped as stopped:
         print(f"\n{stopped}; everything is saved. Go on with the same command and --resume.", file=sys.stderr)
         return INTERRUPTED

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from voronaut import presets
-from voronaut.bonuses.registry import BONUSES, bonus_class
-from voronaut.training import ways
-from voronaut.training.schedule import check_schedule
+from voronaut.bonuses import BONUSES, bonus_class
+from voronaut.bonuses.base import Steps
+from voronaut.training.population import ABSORB, SHUFFLED, check_absorb, check_scale
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,10 @@ class Config:
     threshold: str
     backend: str
     envs: int
-    rollout: int
+    rollout: int  # steps of a turn of the loop: PPO's rollout, or how often SAC is logged
+    learner: str = "ppo"
+    pair: bool = True  # SAC: an explorer and an exploiter where there is a bonus
+    numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what is chosen of the learner's settings
 
     @property
     def rollouts(self) -> int:
@@ -54,7 +57,9 @@ class Config:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for config.json; two experiments are the same if these are."""
-        return dataclasses.asdict(self)
+        plain = dataclasses.asdict(self)
+        usual = {"learner": "ppo", "pair": True, "numbers": {}}  # not said, as in files from before there were others
+        return {key: given for key, given in plain.items() if key not in usual or given != usual[key]}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -64,7 +69,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def make_methods(
-    bonuses: Sequence[str], options: Mapping[str, Mapping[str, Any]], sweep: Mapping[str, Sequence[Any]]
+    bonuses: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]],
+    sweep: Mapping[str, Sequence[Any]],
+    defaults: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Method, ...]:
     """Methods from names, options by method ({"kme": {"scale": 0.01}}) and a sweep ({"kme.balance": [1e-5, 1e-4]})."""
     for name in [*bonuses, *options, *(key.partition(".")[0] for key in sweep)]:
@@ -74,35 +82,63 @@ def make_methods(
         raise ValueError(f"options are given for {name!r}, which is not trained. Add --bonus {name}.")
     if len(set(bonuses)) < len(bonuses) or not bonuses:
         raise ValueError(f"name each bonus once; got {', '.join(bonuses) or 'none'}.")
-    return tuple(method for name in bonuses for method in _variants(name, dict(options.get(name, {})), sweep))
+    usual = paper_defaults() if defaults is None else defaults
+    given = {name: {**usual.get(name, {}), **options.get(name, {})} for name in bonuses}
+    return tuple(method for name in bonuses for method in _variants(name, given[name], sweep))
+
+
+def paper_defaults() -> dict[str, dict[str, Any]]:
+    """The paper's parameters and weights by bonus."""
+    paper = presets.paper()
+    return {name: {**getattr(paper, name, {}), "scale": paper.scale.get(name, BONUSES[name].scale)} for name in BONUSES}
+
+
+def check_numbers(learner: str, given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """What is chosen of a learner's settings, as numbers; ValueError for what it does not have."""
+    known = list(known)
+    for key in given:
+        if key not in known:
+            raise ValueError(f"{learner} has no {key!r}.{nearest(key, known)} It has {', '.join(known)}.")
+    return {key: value(each) for key, each in given.items()}
 
 
 def _variants(name: str, options: dict[str, Any], sweep: Mapping[str, Sequence[Any]]) -> list[Method]:
     """One method, or one per cell of the sweep's grid."""
     keys = [key.partition(".")[2] for key in sweep if key.partition(".")[0] == name]
+    for key in keys:
+        _check_apart(f"{name}.{key}", sweep[f"{name}.{key}"])
     grid = itertools.product(*(sweep[f"{name}.{key}"] for key in keys))
     return [_method(name, options, dict(zip(keys, values, strict=True))) for values in grid]
 
 
+def _check_apart(key: str, values: Sequence[Any]) -> None:
+    """Runs of two values must not meet in one folder."""
+    meant = [value(given) for given in values]
+    for index, given in enumerate(values):
+        if meant[index] in meant[:index]:
+            raise ValueError(f"{key} is to have the value {given} more than once. Name each value once.")
+        if short(given) in map(short, values[:index]):
+            raise ValueError(f"{key}={given} would have the same folder as another value. Name them differently.")
+
+
 def _method(name: str, options: dict[str, Any], swept: dict[str, Any]) -> Method:
-    defaults = getattr(presets.paper(), name, {})
-    chosen = {key: value(given) for key, given in {**defaults, **options, **swept}.items()}
-    scale = check_schedule(str(chosen.pop("scale", presets.paper().scale.get(name, BONUSES[name].scale))))
+    chosen = {key: value(given) for key, given in {**options, **swept}.items()}
+    scale = check_scale(str(chosen.pop("scale", BONUSES[name].scale)))
     known = _known(bonus_class(name))
     for key in chosen:
         if key not in known:
             raise ValueError(
                 f"{name} has no parameter {key!r}.{nearest(key, [*known, 'scale'])} It has scale, {', '.join(known)}."
             )
-    if ways.check(chosen.get(ways.OPTION, ways.USUAL), chosen.get("replay", 0)) == ways.USUAL:
-        chosen.pop(ways.OPTION, None)  # said or not, it is the same experiment
+    if check_absorb(chosen.get(ABSORB, SHUFFLED), chosen.get("replay", 0)) == SHUFFLED:
+        chosen.pop(ABSORB, None)  # said or not, it is the same experiment
     return Method(name, ",".join([name, *(f"{k}={short(v)}" for k, v in swept.items())]), scale, chosen)
 
 
 def _known(kind: Any) -> list[str]:
     """What may be chosen about a bonus, and about how a rollout meets it, besides its scale."""
     own = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "dim", "seed")]
-    return [*own, ways.OPTION] if hasattr(kind, "step") else own
+    return [*own, ABSORB] if issubclass(kind, Steps) else own
 
 
 def value(given: Any) -> Any:
@@ -116,6 +152,8 @@ def value(given: Any) -> Any:
 
 
 def short(given: Any) -> str:
-    """A parameter in a folder's name: as it was written, numbers as 1e-5 and not 1e-05."""
-    text = f"{given:g}" if isinstance(given, float) else str(given)
+    """A parameter in a folder's name: as it was written, numbers as 1e-5 and not 1e-05, and with all their digits."""
+    text = str(given)
+    if isinstance(given, float) and float(f"{given:g}") == given:
+        text = f"{given:g}"
     return text.replace("e-0", "e-").replace("/", "_")

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from voronaut import files
 from voronaut.training.board import Board
+
+NAME = "progress.jsonl"
 
 
 def jsonable(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,12 +22,13 @@ class RunLog:
 
     def __init__(self, folder: Path, kept: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "progress.jsonl"
-        lines = self.path.read_text().splitlines(keepends=True)[:kept] if self.path.exists() else []
-        if len(lines) < kept:
-            raise ValueError(f"{self.path} has {len(lines)} lines, but the checkpoint was made after {kept}.")
-        self.path.write_text("".join(lines))
-        self._board = Board(folder, purge=json.loads(lines[-1])["env_steps"] + 1 if lines else 0)
+        self.path = folder / NAME
+        first = lines(self.path)[:kept]
+        if len(first) < kept:
+            raise ValueError(f"{self.path} has {len(first)} lines, but the checkpoint was made after {kept}.")
+        rows = [_row(self.path, number, line) for number, line in enumerate(first, 1)]
+        files.write_text(self.path, "".join(first))
+        self._board = Board(folder, purge=rows[-1]["env_steps"] + 1 if rows else 0)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add one rollout."""
@@ -35,6 +39,19 @@ class RunLog:
     def close(self) -> None:
         """Flush everything to disk."""
         self._board.close()
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a log that were written to their end; none if there is no log."""
+    whole = path.read_text(errors="replace").splitlines(keepends=True) if path.exists() else []
+    return [line for line in whole if line.endswith("\n")]
+
+
+def _row(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        return dict(json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged in line {number}: {error}. Mend it, or add --restart.") from error
 
 
 def read(path: Path) -> list[dict[str, Any]]:

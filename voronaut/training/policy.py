@@ -12,8 +12,11 @@ from voronaut import npz
 from voronaut.tasks.base import VectorTask
 from voronaut.training.config import Config
 
+NAME = "policy.npz"
+EXPLORER = "explorer.npz"  # of a pair: the policy that the bonus pays, beside the exploiter's
 Actions = NDArray[np.float64]
 Policy = Callable[..., Actions]
+Draw = Callable[[NDArray[Any], np.random.Generator | None], NDArray[Any]]
 
 
 class Loaded(NamedTuple):
@@ -25,36 +28,86 @@ class Loaded(NamedTuple):
 
 
 def save(folder: Path, params: Any, run: int, config: Config, task: VectorTask) -> None:
-    """Write the policy of one run of the stack to `folder`/policy.npz."""
-    about = {"task": config.task, "threshold": config.threshold}
-    layers = {f"weight{i}": layer.weight[run] for i, layer in enumerate(params.policy)}
-    layers |= {f"bias{i}": layer.bias[run] for i, layer in enumerate(params.policy)}
-    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    """Write PPO's policy of one run of the stack to `folder`/policy.npz: a Gaussian, cut at the bounds."""
+    layers = [(layer.weight[run], layer.bias[run]) for layer in params.policy]
+    _write(folder / NAME, layers, {"log_std": params.log_std[run]}, {}, config, task)
+
+
+def save_squashed(path: Path, actor: Any, scale: Any, agent: Any, config: Config, task: VectorTask) -> None:
+    """Write one of SAC's policies to `path`: standardised observations, and a Gaussian squashed by tanh."""
+    deviation = np.sqrt(np.asarray(scale.variance) + 1e-6)
+    frame = {"mean": np.asarray(scale.mean), "deviation": deviation, "log_stds": np.array(agent.log_std, np.float32)}
+    layers = [(np.asarray(layer.weight), np.asarray(layer.bias)) for layer in actor]
+    _write(path, layers, frame, {"squashed": True, "layer_norm": agent.layer_norm}, config, task)
+
+
+def _write(path: Path, layers: list[Any], own: npz.Arrays, kind: dict[str, Any], config: Config, task: Any) -> None:
+    arrays = {f"weight{i}": weight for i, (weight, _) in enumerate(layers)}
+    arrays |= {f"bias{i}": bias for i, (_, bias) in enumerate(layers)}
+    about = {"task": config.task, "threshold": config.threshold, **kind}
     bounds = {"low": np.asarray(task.action_low), "high": np.asarray(task.action_high)}
-    npz.write(folder / "policy.npz", {**layers, **bounds, "log_std": params.log_std[run], "about": text})
+    npz.write(path, {**arrays, **bounds, **own, "about": np.frombuffer(json.dumps(about).encode(), np.uint8)})
 
 
 def load(folder: Path) -> Loaded:
-    """The policy of a run's folder, such as runs/cheetah/kme-0."""
-    path = Path(folder) / "policy.npz"
+    """The policy of a run's folder, such as runs/cheetah/kme-0, or in a file of its own, such as its explorer.npz."""
+    path = Path(folder) if Path(folder).suffix == ".npz" else Path(folder) / NAME
     if not path.exists():
-        raise FileNotFoundError(f"{folder} holds no policy.npz. Name the folder of one run, such as DIR/kme-0.")
+        raise FileNotFoundError(f"{folder} holds no {NAME}. Name the folder of one run, such as DIR/kme-0.")
     arrays = npz.read(path)
-    about = json.loads(arrays["about"].tobytes())
-    depth = sum(name.startswith("weight") for name in arrays)
+    with npz.refusing(path):
+        about = npz.read_json(path, arrays["about"])
+        draw = _squashed(arrays, about["layer_norm"]) if about.get("squashed") else _gaussian(arrays)
+        first, task, threshold = len(arrays["weight0"]), about["task"], about["threshold"]
 
     def act(observations: Any, *, rng: np.random.Generator | None = None) -> Actions:
         x: NDArray[Any] = np.asarray(observations, np.float32)
-        if x.shape[-1] != len(arrays["weight0"]):
-            raise ValueError(f"observations must end in {len(arrays['weight0'])}; got shape {x.shape}.")
-        for i in range(depth):
-            x = x @ arrays[f"weight{i}"] + arrays[f"bias{i}"]
-            x = np.tanh(x) if i < depth - 1 else x
-        if rng is not None:
-            x = x + np.exp(arrays["log_std"]) * rng.standard_normal(x.shape, dtype=np.float32)
-        return np.asarray(np.clip(x, arrays["low"], arrays["high"]), np.float64)
+        if x.shape[-1] != first:
+            raise ValueError(f"observations must end in {first}; got shape {x.shape}.")
+        return np.asarray(np.clip(draw(x, rng), arrays["low"], arrays["high"]), np.float64)
 
-    return Loaded(act, about["task"], about["threshold"])
+    return Loaded(act, task, threshold)
+
+
+def _layers(arrays: npz.Arrays) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    depth = sum(name.startswith("weight") for name in arrays)
+    return [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(depth)]
+
+
+def _gaussian(arrays: npz.Arrays) -> Draw:
+    """μ(s) + σ ε, tanh layers."""
+    *hidden, (head, bias) = _layers(arrays)
+    spread = np.exp(arrays["log_std"])
+
+    def draw(x: NDArray[Any], rng: np.random.Generator | None) -> NDArray[Any]:
+        for weight, b in hidden:
+            x = np.tanh(x @ weight + b)
+        x = x @ head + bias
+        return x if rng is None else x + spread * rng.standard_normal(x.shape, dtype=np.float32)
+
+    return draw
+
+
+def _squashed(arrays: npz.Arrays, layer_norm: bool) -> Draw:
+    """tanh(μ(s) + σ(s) ε) between the bounds, layers as in `learners.sac`."""
+    *hidden, (head, bias) = _layers(arrays)
+    mean, deviation, low, high = (arrays[name] for name in ("mean", "deviation", "low", "high"))
+
+    def draw(x: NDArray[Any], rng: np.random.Generator | None) -> NDArray[Any]:
+        x = np.clip((x - mean) / deviation, -10, 10)
+        for weight, b in hidden:
+            x = x @ weight + b
+            if layer_norm:
+                x = x - x.mean(axis=-1, keepdims=True)
+                x = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)
+            x = np.maximum(x, 0)
+        middle, log_std = np.split(x @ head + bias, 2, axis=-1)
+        if rng is not None:
+            noise = rng.standard_normal(middle.shape, dtype=np.float32)
+            middle = middle + np.exp(np.clip(log_std, *arrays["log_stds"])) * noise
+        return np.asarray(low + (np.tanh(middle) + 1) / 2 * (high - low))
+
+    return draw
 
 
 def load_policy(folder: str | Path) -> Policy:

@@ -1,29 +1,121 @@
-"""The bonuses of all runs: runs of one method share one stack."""
+"""The bonuses of all runs: what a rollout earns before the agents learn from it, and the bonuses' own learning after.
+
+From a turn to the kernel: turn → Population.pay → pay_stack → Stack.rewards → _each → KME.rewards → kernel.rewards.
+"""
 
 import inspect
+import math
 import os
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.registry import bonus_class
-from voronaut.bonuses.stack import stack
-from voronaut.training import ways
+from voronaut.bonuses import bonus_class
+from voronaut.bonuses.base import Bonus, SideBySide
 from voronaut.training.checkpoint import nest, part
-from voronaut.training.config import Config, Method
-from voronaut.training.schedule import weight
+
+if TYPE_CHECKING:
+    from voronaut.training.config import Config, Method
+
+ABSORB, SHUFFLED, ONLINE = "absorb", "shuffled", "online"  # Algorithm 2, or Algorithm 1: state by state, as they came
+SCALES = "use a number such as 0.01, or linear:FROM:TO such as linear:0.01:0"
+LARGE = 1e15  # a state beyond is bad for some bonus
+
+
+class Stack:
+    """Bonuses of one kind as one, each with its own states and seed. The members always hold what they learned.
+
+    `threads` share the loop on a CPU (KME's kernels and JAX release the GIL). Bonuses that can be computed side by side
+    (`SideBySide`) and differ in nothing but the seed are one program on an accelerator; `mapped` forces that on or off.
+    """
+
+    def __init__(self, members: Sequence[Bonus], *, threads: int = 1, mapped: bool | None = None) -> None:
+        kinds = {type(member) for member in members}
+        if len(kinds) != 1:
+            names = sorted(kind.__name__ for kind in kinds)
+            raise ValueError(f"a stack needs bonuses of one kind; got {names or 'none'}. Make one stack for each kind.")
+        if mapped and not _alike(members):
+            raise ValueError("mapped=True needs RND or RE3 with equal parameters but for the seed. Leave mapped out.")
+        self.members, self.threads = list(members), threads
+        self.dim = members[0].dim
+        self._mapped = mapped
+
+    def rewards(self, next_states: Any) -> NDArray[np.floating[Any]]:
+        """(runs, ..., dim) -> (runs, ...): what each run's states would earn from its own bonus."""
+        states = self._checked(next_states)
+        if not self._one_program(states):
+            return np.stack(self._each(lambda member, own: member.rewards(own), states))
+        flat = states.reshape(len(self.members), -1, self.dim)
+        paid: NDArray[np.floating[Any]] = self._kind.rewards_many(self.members, flat)
+        return paid.reshape(states.shape[:-1])
+
+    def update(self, next_states: Any) -> None:
+        """Each run's bonus learns from its own states (runs, ..., dim)."""
+        states = self._checked(next_states)
+        if self._one_program(states):
+            self._kind.update_many(self.members, states.reshape(len(self.members), -1, self.dim))
+        else:
+            self._each(lambda member, own: member.update(own), states)
+
+    def step(self, next_states: Any, orders: Sequence[NDArray[np.int64]] | None = None) -> NDArray[np.float32]:
+        """Algorithm 1: each run's states (runs, ..., dim) are paid and absorbed one by one -> (runs, ...).
+
+        As they came, or in an order for each run; each reward goes back to its own state either way.
+        """
+        states = self._checked(next_states)
+        flat = states.reshape(len(self.members), -1, self.dim)
+        orders = [np.arange(flat.shape[1])] * len(flat) if orders is None else orders
+        shuffled = [own[order] for own, order in zip(flat, orders, strict=True)]
+        paid = np.empty(flat.shape[:-1], np.float32)
+        walked = self._each(lambda member, own: member.step(own), shuffled)
+        for run, (order, rewards) in enumerate(zip(orders, walked, strict=True)):
+            paid[run, order] = rewards
+        return paid.reshape(states.shape[:-1])
+
+    def metrics(self) -> list[dict[str, float]]:
+        """One flat dict for each run."""
+        return [member.metrics() for member in self.members]
+
+    @property
+    def _kind(self) -> Any:
+        return type(self.members[0])
+
+    def _checked(self, next_states: Any) -> NDArray[Any]:
+        states = np.asarray(next_states)
+        if states.ndim < 2 or len(states) != len(self.members) or states.shape[-1] != self.dim:
+            raise ValueError(
+                f"states must be (runs, ..., dim) = ({len(self.members)}, ..., {self.dim}); got shape {states.shape}. "
+                "Put the axis of runs first."
+            )
+        return states
+
+    def _one_program(self, states: NDArray[Any]) -> bool:
+        """Not on a CPU, where the loop is as fast, nor for bad states (runs would differ in length). Cheapest first."""
+        if self._mapped is False or not (self._mapped or _on_accelerator()):
+            return False
+        return states.size > 0 and _alike(self.members) and bool(np.abs(states).max() <= LARGE)  # false for NaN too
+
+    def _each(self, act: Callable[[Any, NDArray[Any]], Any], states: Sequence[Any] | NDArray[Any]) -> list[Any]:
+        if self.threads < 2:
+            return [act(member, own) for member, own in zip(self.members, states, strict=True)]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(act, self.members, states))
 
 
 class Population:
-    """Bonuses of every run, (runs, ...) arrays in and out, in the order of `config.runs`."""
+    """Bonuses of every run, (runs, ...) arrays in and out, in the order of `config.runs`; one stack per method."""
 
-    def __init__(self, config: Config, dim: int) -> None:
+    def __init__(self, config: "Config", dim: int) -> None:
         self.config = config
-        self.stacks = [self._stack([self._make(m, dim, seed) for seed in config.seeds]) for m in config.methods]
-        self.ways = [ways.WAYS[m.params.get(ways.OPTION, ways.USUAL)] for m in config.methods]
+        threads = min(len(config.seeds), cores())
+        self.stacks = [
+            Stack([self._make(method, dim, seed) for seed in config.seeds], threads=threads)
+            for method in config.methods
+        ]
 
     def scales(self, rollout: int) -> NDArray[np.float64]:
         """β of every run in this rollout. The first pays nothing: clusters and predictors know nothing yet."""
@@ -33,20 +125,29 @@ class Population:
     def pay(self, next_states: NDArray[np.float32], rollout: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """What every state earns, (runs, t, n), and the seconds that took, by method."""
         paid, took = np.empty(next_states.shape[:-1], np.float32), []
-        for way, each, rows in self._groups():
+        for absorb, stack, rows in self._groups():
             started = time.perf_counter()
-            paid[rows] = ways.pay(way, each, next_states[rows], rollout)
+            paid[rows] = self.pay_stack(stack, next_states[rows], absorb, rollout)
             took.append(time.perf_counter() - started)
         return paid, np.array(took)
 
     def absorb(self, next_states: NDArray[np.float32], rollout: int) -> NDArray[np.float64]:
         """Let every bonus learn from its own run's states; the seconds that took, by method."""
         took = []
-        for way, each, rows in self._groups():
+        for absorb, stack, rows in self._groups():
             started = time.perf_counter()
-            ways.absorb(way, each, next_states[rows], rollout)
+            self.update_stack(stack, next_states[rows], absorb, rollout)
             took.append(time.perf_counter() - started)
         return np.array(took)
+
+    def pay_stack(self, stack: Stack, states: NDArray[np.float32], absorb: str, rollout: int) -> NDArray[Any]:
+        """One method's states (seeds, t, n, d) -> (seeds, t, n). Online this is also when its bonuses learn."""
+        return stack.step(states) if absorb == ONLINE else stack.rewards(states)
+
+    def update_stack(self, stack: Stack, states: NDArray[np.float32], absorb: str, rollout: int) -> None:
+        """Let one method's bonuses learn, unless they did when they paid."""
+        if absorb != ONLINE:
+            stack.update(states)
 
     def metrics(self) -> list[dict[str, float]]:
         """Each run's metrics, named <bonus>/<metric>."""
@@ -72,23 +173,63 @@ class Population:
         for index, bonus in enumerate(self.members()):
             bonus.load_state_dict(part(state, str(index)))
 
-    def _make(self, method: Method, dim: int, seed: int) -> Any:
+    def _make(self, method: "Method", dim: int, seed: int) -> Any:
         """A run's bonus; one that can use several threads gets the cores that the other seeds leave."""
         kind = bonus_class(method.kind)
         spare = {"threads": max(1, cores() // len(self.config.seeds))}
         known = inspect.signature(kind.__init__).parameters
-        own = {k: v for k, v in method.params.items() if k != ways.OPTION}
+        own = {k: v for k, v in method.params.items() if k != ABSORB}
         return kind(dim=dim, seed=seed, **{k: v for k, v in spare.items() if k in known} | own)
 
-    def _stack(self, members: list[Any]) -> Any:
-        return stack(members, threads=min(len(members), cores()))
-
-    def _groups(self) -> Iterator[tuple[ways.Way, Any, slice]]:
+    def _groups(self) -> Iterator[tuple[str, Stack, slice]]:
+        """How each method absorbs, its stack, and which of all runs are its."""
         count = len(self.config.seeds)
-        for index, (way, each) in enumerate(zip(self.ways, self.stacks, strict=True)):
-            yield way, each, slice(index * count, (index + 1) * count)
+        for index, (method, stack) in enumerate(zip(self.config.methods, self.stacks, strict=True)):
+            yield method.params.get(ABSORB, SHUFFLED), stack, slice(index * count, (index + 1) * count)
+
+
+def check_absorb(name: Any, replay: Any = 0) -> str:
+    """How a rollout is absorbed, or a ValueError."""
+    if name not in (SHUFFLED, ONLINE):
+        raise ValueError(f"{ABSORB} must be {SHUFFLED} (Algorithm 2) or {ONLINE} (Algorithm 1); got {name!r}.")
+    if name == ONLINE and replay:
+        raise ValueError(f"{ABSORB}={name} absorbs what comes and nothing else; leave out replay={replay}.")
+    return str(name)
+
+
+def check_scale(text: str) -> str:
+    """The weight of a bonus as given, if it can be read."""
+    weight(text, 0.0)
+    return text
+
+
+def weight(text: str, progress: float) -> float:
+    """β at a progress from 0 (start) to 1 (end): a constant, or a straight line between two numbers."""
+    kind, _, rest = text.partition(":")
+    try:
+        numbers = [float(part) for part in rest.split(":")] if kind == "linear" else [float(text)] * 2
+    except ValueError:
+        raise ValueError(f"{text!r} is no scale: {SCALES}.") from None
+    if len(numbers) != 2 or not all(map(math.isfinite, numbers)):
+        raise ValueError(f"{text!r} is no scale: {SCALES}.")
+    start, end = numbers
+    return start + (end - start) * progress
 
 
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _alike(members: Sequence[Any]) -> bool:
+    """Whether the members can be computed side by side: of a kind that can, and different in nothing but the seed."""
+    if not isinstance(members[0], SideBySide):
+        return False
+    first, *others = [{**member.params, "seed": 0} for member in members]
+    return all(other == first for other in others)
+
+
+def _on_accelerator() -> bool:
+    from voronaut.bonuses.networks import on_accelerator
+
+    return on_accelerator()

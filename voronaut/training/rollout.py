@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.learners import networks, ppo
 from voronaut.tasks.base import VectorTask
-from voronaut.training import ppo
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -41,7 +41,7 @@ def empty(runs: int, settings: ppo.Settings, obs_dim: int, action_dim: int) -> R
 
 
 def collect(
-    task: VectorTask, params: ppo.Params, noise: ppo.Floats, running: Running, room: Rollout
+    task: VectorTask, params: ppo.Params, noise: networks.Floats, running: Running, room: Rollout
 ) -> tuple[Running, list[list[float]]]:
     """Fill `room` with one rollout; returns what goes on, and the returns of each run's finished episodes."""
     observations, returns = running.observations, running.returns.copy()

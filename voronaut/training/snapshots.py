@@ -3,7 +3,6 @@
 A snapshot is a function of the run alone (rollout number, clusters, states): a resumed run leaves the same files.
 """
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut import npz
+from voronaut.bonuses.base import HasCenters
 
 FOLDER = "clusters"
 EVEN = 40  # snapshots at even distances; the first few rollouts, where centers spread out, get some more
@@ -39,8 +39,8 @@ def take(folders: Iterable[Path], rollout: int, bonuses: Iterable[Any], next_sta
     """A snapshot of every run; where a bonus has no centers, of the states alone."""
     for folder, bonus, states in zip(folders, bonuses, next_states, strict=True):
         some = _some(states, rollout)
-        centers = getattr(bonus, "centers", np.empty((0, some.shape[1])))
-        counts = getattr(bonus, "counts", np.empty(0, np.int64))
+        nothing = np.empty((0, some.shape[1])), np.empty(0, np.int64)
+        centers, counts = (bonus.centers, bonus.counts) if isinstance(bonus, HasCenters) else nothing
         write(folder / FOLDER, Snapshot(rollout, centers, counts, some))
 
 
@@ -49,11 +49,7 @@ def write(folder: Path, snapshot: Snapshot) -> None:
     folder.mkdir(exist_ok=True)
     arrays = {"counts": np.asarray(snapshot.counts), **_pack("centers", snapshot.centers)}
     arrays |= _pack("states", snapshot.states)
-    target = folder / f"{snapshot.rollout:06d}.npz"
-    temporary = target.with_name(f".{target.name}")
-    with temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, digest=npz.digest(arrays), **arrays)
-    os.replace(temporary, target)
+    npz.write(folder / f"{snapshot.rollout:06d}.npz", arrays, durable=False)
 
 
 def forget(folder: Path, after: int) -> None:
@@ -71,11 +67,15 @@ def saved(folder: Path) -> list[Path]:
 def read(path: Path) -> Snapshot:
     """A snapshot; ValueError for a file that is damaged or something else."""
     arrays = npz.read(path)
-    try:
-        centers, states = _unpack("centers", arrays), _unpack("states", arrays)
-        return Snapshot(int(path.stem), centers, arrays["counts"], states)
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{path} is no snapshot of clusters: {error!r}") from error
+    with npz.refusing(path):
+        centers, states, counts = _unpack("centers", arrays), _unpack("states", arrays), arrays["counts"]
+        if states.ndim != 2 or counts.ndim != 1 or centers.shape != (len(counts), states.shape[1]):
+            raise ValueError("it is no snapshot of clusters whose arrays fit each other")
+        if counts.dtype.kind != "i" or not abs(counts).sum(dtype=float) < 2**62:  # a float does not wrap around
+            raise ValueError("its counts are no whole numbers, or too large")
+        if not (np.isfinite(centers).all() and np.isfinite(states).all()):
+            raise ValueError("its centers or states are not finite")
+        return Snapshot(int(path.stem), centers, counts, states)
 
 
 def _some(states: NDArray[Any], rollout: int) -> NDArray[Any]:

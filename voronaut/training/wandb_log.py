@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from voronaut import files
 from voronaut.training.board import scalars
 from voronaut.training.config import Config
 
@@ -77,5 +78,5 @@ def identity(folder: Path) -> str:
     """The id under which a run is known to Weights & Biases: drawn once, then kept beside the run."""
     path = folder / IDENTITY
     if not path.exists():
-        path.write_text(uuid.uuid4().hex[:12] + "\n")
+        files.write_text(path, uuid.uuid4().hex[:12] + "\n")
     return path.read_text().strip()

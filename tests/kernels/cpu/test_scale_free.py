@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.cpu import scale_free as rule
 from voronaut import clusters as ref
+from voronaut import clusters_auto as rule
 from voronaut.kernels import cpu
 from voronaut.kernels.cpu import scale_free
 

@@ -1,0 +1,71 @@
+"""A turn of Algorithm 2 with PPO: what is paid when, what is logged, what is drawn, and what a resume restores."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.training.toys import Counter, small
+from voronaut.learners import ppo
+from voronaut.training import rollout
+from voronaut.training.on_policy import PPOTrainer
+
+RUNS, ENVS, STEPS = 2, 2, 4  # four steps in episodes of three: every rollout ends within an episode
+
+
+def trainer(done: int = 0) -> PPOTrainer:
+    """A trainer of two runs of KME that count, after some turns."""
+    choices = {"seeds": RUNS, "bonuses": ["kme"], "envs": ENVS, "rollout": ENVS * STEPS, "steps": 10 * ENVS * STEPS}
+    made = PPOTrainer(small(task="gym:unused", **choices), Counter(RUNS * ENVS))
+    for _ in range(done):
+        made.turn()
+    return made
+
+
+def test_a_resumed_trainer_goes_on_within_episodes() -> None:
+    whole = trainer(1)
+    resumed = trainer()
+    resumed.load_state_dict({**whole.state_dict(), "rollout": np.array(1)})
+    for one, other in zip(whole.turn(), resumed.turn(), strict=True):
+        assert one["extrinsic_return"] == other["extrinsic_return"] == pytest.approx(0.1 + 0.2 + 0.3)
+        assert one["episodes"] == other["episodes"] == 2
+
+
+def test_a_rollout_is_paid_before_it_is_absorbed() -> None:
+    before, after = trainer(2), trainer(2)
+    rows = after.turn()
+    for run, bonus in enumerate(before.bonuses.members()):
+        paid = bonus.rewards(after.next_states[run]).mean()
+        assert paid > 0 and rows[run]["bonus_mean"] == pytest.approx(paid, rel=1e-6)
+    absorbed = [bonus.rewards(after.next_states[run]).mean() for run, bonus in enumerate(after.bonuses.members())]
+    assert absorbed != pytest.approx([row["bonus_mean"] for row in rows], rel=1e-3)  # or the above would show nothing
+
+
+def test_the_top_reward_is_of_the_dense_reward() -> None:
+    made = trainer()
+    for row in made.turn():
+        assert row["max_step_reward"] == pytest.approx(2 * 0.3)  # the sparse one of the toy is half of it
+    assert made.room.rewards.max() == pytest.approx(0.3)
+
+
+def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    noises: list[NDArray[np.floating]] = []
+    orders: list[NDArray[np.int32]] = []
+    collect, learn = rollout.collect, ppo.learn
+
+    def seen_collect(task, params, noise, running, room):  # type: ignore[no-untyped-def]
+        noises.append(noise)
+        return collect(task, params, noise, running, room)
+
+    def seen_learn(agent, batch, order, settings):  # type: ignore[no-untyped-def]
+        orders.append(order)
+        return learn(agent, batch, order, settings)
+
+    monkeypatch.setattr(rollout, "collect", seen_collect)
+    monkeypatch.setattr(ppo, "learn", seen_learn)
+    trainer(3)
+    for drawn in (noises, orders):
+        of_runs = [run for whole in drawn for run in whole]
+        assert len({run.tobytes() for run in of_runs}) == 3 * RUNS
+    first = len(noises)
+    trainer(1)
+    assert np.array_equal(noises[first], noises[0]) and np.array_equal(orders[first], orders[0])

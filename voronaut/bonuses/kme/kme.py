@@ -1,0 +1,321 @@
+"""k-means maximum entropy exploration: a state earns what it adds to the spread of the clusters."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut.bonuses.kme import auto, frames, learned, many, tensors
+from voronaut.bonuses.kme.settings import AUTO, Settings, check_features, checked, fresh_seed, without_retired
+from voronaut.bonuses.reservoir import Reservoir
+from voronaut.bonuses.saving import Saved, check_state
+from voronaut.bonuses.states import Batch, check_on_bad
+from voronaut.entropy.cells import bound, cell_entropy
+from voronaut.kernels.rules import OBJECTIVES, Rules
+
+Floats = NDArray[np.floating[Any]]
+Features = Callable[[Any], Any]
+
+LOG_FLOOR = 1e-3  # of the mean gap: where "log" is cut off
+
+
+class KME(Saved):
+    """r(s) = L_f after absorbing s, less L_f before (Eq. 2), with balanced online k-means as the memory.
+
+    Args:
+        dim: length of a state (of a feature vector, with `features`), d.
+        clusters: number of clusters, k.
+        step_size: how far the winning center moves toward a state, α. "auto": max(0.01, 1/n).
+        balance: balancing strength, κ: what each absorbed state adds to the distance to its cluster. "auto": 0.03 of
+            the running margin between best and second best cluster (0.003 with `replay`), so that units do not matter.
+        objective: concave function f of the gaps: "sqrt" (the paper's) or "log" (Theorem 2's, cut off at 1e-3 of the
+            mean gap, which is fixed at each update).
+        init: "zeros" starts all centers at 0 as the paper does; "data" at distinct random states of the first batch,
+            before which every state earns 0. Counts start at 1.
+        seed: of the shuffles and the choice of first centers. None: a fresh one.
+        dtype: "float32" (fast) or "float64" (exact). float32 works at any offset: states are taken relative to a
+            reference point near them, subtracted in their own precision.
+        threads: for `rewards`; the results do not depend on it.
+        on_bad: "raise" on states that are not finite, or "drop": pay them 0, learn nothing from them, count them.
+        features: function from states to the vectors that are clustered, (..., anything) -> (..., dim).
+        normalize: cluster states standardised by their running mean and deviation, clipped to ±10 (`frames`).
+            Gaps and rewards are then in deviations.
+        replay: this share of what an `update` absorbs is drawn from a fair sample of all states before: 0.5 for
+            streams that mix slowly. `step` absorbs only what it is given.
+    """
+
+    learns = pays = True
+    takes_tensors: Literal[True] = True
+    rewards_many = staticmethod(many.rewards)
+    update_many = staticmethod(many.update)
+
+    def __init__(  # noqa: PLR0913
+        self,
+        dim: int,
+        *,
+        clusters: int = 300,
+        step_size: float | Literal["auto"] = 0.05,
+        balance: float | Literal["auto"] = 1e-4,
+        objective: Literal["sqrt", "log"] = "sqrt",
+        init: Literal["zeros", "data"] = "zeros",
+        seed: int | None = 0,
+        dtype: Literal["float32", "float64"] = "float32",
+        threads: int = 1,
+        on_bad: Literal["raise", "drop"] = "raise",
+        features: Features | None = None,
+        normalize: bool = False,
+        replay: float = 0.0,
+    ) -> None:
+        chosen = (dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
+        self.settings = checked(Settings(*chosen, normalize, replay))
+        self.dim, self.features = dim, check_features(features)
+        self._reading = frames.Reading(dim, check_on_bad(on_bad), dtype)
+        self._frame: frames.Frame = frames.start(dim, normalize)
+        self._centers = np.zeros((clusters, dim), dtype)
+        self._counts: NDArray[np.int64] = np.ones(clusters, np.int64)
+        self._floor, self._margin = 1.0, 0.0
+        self._updates = self._bad = self._grown = self._recomputed = self._replayed = 0
+        self._reservoir = Reservoir(max(16_384, 32 * clusters), dim, dtype, self.settings.seed)
+        self._prepared: Any = None  # the clusters as the kernel wants them, made when needed
+        self._kept: Any = None  # gaps that follow `step`
+        self._device: Any = None  # the clusters on a GPU, while states come from there
+
+    # What a loop asks for
+
+    def rewards(self, next_states: Any) -> Any:
+        """(..., d) -> (...,): what each state would earn against the clusters as they are. Changes nothing."""
+        if tensors.on_device(next_states):
+            return self._there(next_states).rewards(tensors.vectors(next_states, self.features, self.dim))
+        self._sync()
+        batch = self._read(next_states)
+        if self._empty or not len(batch.states):
+            paid = np.zeros(len(batch.states), self.settings.dtype)
+        elif auto.chosen(self.settings):
+            paid = auto.rewards(self, batch.states)
+        else:
+            paid = self._kernel().rewards(self._prepare(), batch.states, self._rules, self.settings.threads)
+        return tensors.like(next_states, batch.restore(paid))
+
+    def update(self, next_states: Any) -> None:
+        """One shuffled pass of online k-means over the states (..., d)."""
+        if tensors.on_device(next_states):
+            self._there(next_states).update(tensors.vectors(next_states, self.features, self.dim))
+            return
+        states = self._ready(next_states).states
+        if not len(states):
+            return
+        mixed = self._with_replayed(states)
+        order = self._order(len(mixed))
+        if auto.chosen(self.settings):
+            auto.update(self, mixed, order)
+        else:
+            now = (self._centers, self._counts, mixed, order, self._rules)
+            self._centers, self._counts = self._kernel().update(*now)
+        self._absorbed(states)
+
+    def step(self, next_states: Any) -> Any:
+        """Algorithm 1 in the given order: reward and absorb state by state, (n, d) -> (n,)."""
+        tensors.refuse_device(next_states)
+        batch = self._ready(next_states)
+        paid = self._walk(batch.states) if len(batch.states) else np.zeros(0, self.settings.dtype)
+        return tensors.like(next_states, batch.restore(paid))
+
+    # What it knows
+
+    @property
+    def centers(self) -> NDArray[np.float64]:
+        """Cluster centers μ in the states' own coordinates, (k, d)."""
+        self._sync()
+        return self._frame.to_states(self._centers)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """States absorbed by each cluster, n (k,); they start at 1."""
+        self._sync()
+        return self._counts.copy()
+
+    @property
+    def gaps(self) -> NDArray[np.float64]:
+        """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,). A negative gap marks an empty cell."""
+        self._sync()
+        raw = self._kept[0] if self._kept else self._prepare().gaps
+        return np.asarray(raw, np.float64)
+
+    def objective_value(self) -> float:
+        """L_f = Σ_i f(gap_i) (Eq. 3)."""
+        gaps = self.gaps
+        if self.settings.objective == "sqrt":
+            return float(np.sqrt(np.maximum(gaps, 0)).sum())
+        return float(np.log(np.maximum(gaps, self._floor)).sum())
+
+    def entropy(self) -> float:
+        """Entropy in nats of all states absorbed so far, from cell masses and second moments (`entropy.cells`).
+
+        Measured on a fair sample of them against the clusters as they are. NaN before there are states enough.
+        """
+        self._sync()
+        return self._cells()[0]
+
+    def entropy_bound(self) -> float:
+        """(d/k) Σ ln gap_i + ln V_d − d ln 2, Theorem 2 in nats (the paper prints −d). −inf if a gap is ≤ 0."""
+        gaps = self.gaps
+        return bound(gaps, self.dim) + self._frame.log_volume()
+
+    def metrics(self) -> dict[str, float]:
+        """A flat dict of floats for any logger; docs/metrics.md says what each means."""
+        gaps, (entropy, cells) = self.gaps, self._cells()
+        return {
+            "objective": self.objective_value(),
+            "entropy": entropy,
+            "entropy_bound": self.entropy_bound(),
+            "gap_mean": float(gaps.mean()),
+            "gap_min": float(gaps.min()),
+            "clamped_gaps": float((gaps < 0).sum()),
+            "empty_cells": float((cells == 0).mean()),
+            "cell_mass_cv": float(cells.std() / max(cells.mean(), 1e-12)),
+            "count_cv": float(self._counts.std() / self._counts.mean()),
+            "states": float(self._reservoir.seen),
+            "bad_states": float(self._bad),
+            "updates": float(self._updates),
+            "grown_gaps": float(self._grown),
+            "recomputed_gaps": float(self._recomputed),
+            **({"balance": self._rules.balance} if self.settings.balance == AUTO else {}),
+        }
+
+    # Saving
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Keyword arguments that make this bonus again, but for `threads`, which belongs to a machine.
+
+        A function cannot be saved: `features` must be given again.
+        """
+        chosen = {name: value for name, value in self.settings._asdict().items() if name != "threads"}
+        return {**chosen, "features": None if self.features is None else "give it again"}
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> "KME":
+        """A fresh KME with the parameters of a saved one."""
+        return cls(**without_retired(params))
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Everything learned, as named arrays (copies)."""
+        self._sync()
+        return learned.to_arrays(self)
+
+    def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state_dict` gave; anything that does not fit is refused and changes nothing."""
+        check_state(state, KME(**{**self.params, "features": None}).state_dict(), "KME")
+        learned.check(state, self._reservoir.size)
+        learned.from_arrays(self, state)
+
+    # Inside
+
+    @property
+    def _rules(self) -> Rules:
+        s = self.settings
+        if auto.chosen(s):
+            return auto.rules(s, self._margin, self._floor)
+        return Rules(float(s.step_size), float(s.balance), OBJECTIVES[s.objective], self._floor)
+
+    @property
+    def _empty(self) -> bool:
+        """Whether there are no clusters yet."""
+        return self.settings.init == "data" and self._reservoir.seen == 0
+
+    def _kernel(self) -> Any:
+        try:
+            from voronaut.kernels import cpu as kernel
+        except ImportError:  # no numba: a GPU machine, say
+            from voronaut.kernels import xla as kernel  # type: ignore[no-redef]
+        return kernel
+
+    def _prepare(self) -> Any:
+        """The clusters as the kernel wants them."""
+        if self._prepared is None:
+            self._prepared = self._kernel().prepare(self._centers, self._counts, self._rules.balance)
+        return self._prepared
+
+    def _order(self, size: int) -> NDArray[np.int64]:
+        """The shuffle of this update, from the seed and the number of updates alone: no random state to save."""
+        return np.random.default_rng([self.settings.seed, self._updates]).permutation(size)
+
+    def _vectors(self, states: Any) -> Any:
+        """What is clustered of these states."""
+        return tensors.plain(states) if self.features is None else self.features(tensors.plain(states))
+
+    def _read(self, states: Any) -> Batch:
+        return self._frame.read(self._vectors(states), self._reading)
+
+    def _ready(self, states: Any) -> Batch:
+        """Read states to be absorbed, in coordinates that suit them, with clusters to absorb them."""
+        self._sync()
+        self._device = None  # the host is about to learn: what is there is out of date
+        frame, batch = self._frame.refit(self._vectors(states), self._reading, self._reservoir)
+        if frame is not self._frame:
+            self._centers = frame.convert(self._centers, self._frame).astype(self.settings.dtype)
+            self._reservoir.sample[:] = frame.convert(self._reservoir.sample, self._frame)
+            self._frame, self._prepared, self._kept = frame, None, None
+        self._bad += batch.bad
+        if self._empty and len(batch.states):
+            rng = np.random.default_rng([self.settings.seed, 2**32])
+            distinct = np.unique(batch.states, axis=0)
+            self._centers = distinct[np.resize(rng.permutation(len(distinct)), self.settings.clusters)]
+            self._prepared = None
+        return batch
+
+    def _with_replayed(self, states: Floats) -> Floats:
+        """The states and, with `replay`, rows of the sample (with repetition) that make up that share of the whole."""
+        share = self.settings.replay
+        old = self._reservoir.draw(round(len(states) * share / (1 - share)), [self.settings.seed, self._updates, 2])
+        self._replayed += len(old)
+        return np.concatenate([states, old]) if len(old) else states
+
+    def _walk(self, states: Floats) -> Floats:
+        """`step` over states that were read: the gaps it keeps up to date serve the next walk too."""
+        if auto.chosen(self.settings):
+            paid = auto.step(self, states)
+            self._absorbed(states)
+            return paid
+        from voronaut.kernels import cpu
+
+        kept = self._kept or cpu.keep(self._prepare())
+        done = cpu.step(self._centers, self._counts, cpu.Gaps(*kept), states, self._rules)
+        self._centers, self._counts = done.centers, done.counts
+        self._grown += done.grown
+        self._recomputed += done.recomputed
+        self._absorbed(states, done.kept)
+        return done.rewards
+
+    def _absorbed(self, states: Floats, kept: Any = None) -> None:
+        """Book-keeping after the clusters took in the states."""
+        self._prepared, self._kept = None, kept
+        self._reservoir.add(states)
+        self._updates += 1
+        mean_gap = float(np.maximum(self.gaps, 0).mean())  # prepares the next rewards too
+        self._floor = LOG_FLOOR * mean_gap if mean_gap > 0 else 1.0
+
+    def _cells(self) -> tuple[float, NDArray[np.int64]]:
+        """Entropy of the sample, and how many of its states are in each cell."""
+        sample, k = self._reservoir.sample, self.settings.clusters
+        if not len(sample):
+            return math.nan, np.zeros(k, np.int64)
+        chosen = self._kernel().assign(self._prepare(), sample)
+        return cell_entropy(sample, chosen, k) + self._frame.log_volume(), np.bincount(chosen, minlength=k)
+
+    def _there(self, states: Any) -> Any:
+        """The clusters on the device of these states, brought there if they are elsewhere."""
+        if self._device is None or self._device.device != states.device:
+            from voronaut.bonuses.kme.device import OnDevice
+
+            tensors.check_settings(self.settings)
+            self._sync()
+            self._device = OnDevice(self, states.device)
+        return self._device
+
+    def _sync(self) -> None:
+        """Take over what was learned on a device, if the clusters are on one; this waits for the device."""
+        if self._device is not None:
+            learned.from_device(self, self._device.learned())

@@ -1,0 +1,78 @@
+"""What a KME has learned, as named arrays and back."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut.bonuses.kme import auto
+from voronaut.bonuses.kme.frames import Shifted
+
+if TYPE_CHECKING:
+    from voronaut.bonuses.kme import KME
+
+Arrays = Mapping[str, NDArray[Any]]
+KEPT = ("kept_gap", "kept_bound", "kept_nearest")
+
+
+def to_arrays(kme: "KME") -> dict[str, NDArray[Any]]:
+    """Copies of everything learned."""
+    none = np.zeros(0, kme.settings.dtype)
+    kept = kme._kept or (none, none, np.zeros(0, np.int64))
+    return {
+        "centers": kme._centers.copy(),
+        "counts": kme._counts.copy(),
+        **kme._frame.to_arrays(),
+        "floor": np.array([kme._floor]),
+        "totals": np.array([kme._reservoir.seen, kme._updates, kme._bad, kme._grown, kme._recomputed]),
+        "sample": kme._reservoir.sample.copy(),
+        **{name: array.copy() for name, array in zip(KEPT, kept, strict=True)},
+        **({"margin": np.array([kme._margin])} if auto.chosen(kme.settings) else {}),
+        **({"replayed": np.array([kme._replayed])} if kme.settings.replay else {}),
+    }
+
+
+def from_arrays(kme: "KME", arrays: Arrays) -> None:
+    """Let a KME take over what `to_arrays` gave; what it had on a device is dropped."""
+    kme._centers, kme._counts = arrays["centers"].copy(), arrays["counts"].copy()
+    kme._frame, kme._floor = kme._frame.from_arrays(arrays), float(arrays["floor"][0])
+    kme._margin = float(arrays["margin"][0]) if "margin" in arrays else 0.0
+    kme._replayed = int(arrays["replayed"][0]) if "replayed" in arrays else 0
+    seen, kme._updates, kme._bad, kme._grown, kme._recomputed = (int(n) for n in arrays["totals"])
+    kme._reservoir.restore(arrays["sample"], seen)
+    kept = tuple(arrays[name].copy() for name in KEPT)
+    kme._prepared, kme._kept, kme._device = None, kept if len(kept[0]) else None, None
+
+
+def from_device(kme: "KME", learned: Arrays) -> None:
+    """Let a KME take over what `OnDevice.learned` gave."""
+    kme._centers, kme._counts = learned["centers"], learned["counts"]
+    kme._frame, kme._floor = Shifted(learned["origin"]), float(learned["floor"])
+    kme._updates, kme._bad = int(learned["updates"]), int(learned["bad"])
+    kme._reservoir.restore(learned["sample"], int(learned["seen"]))
+    kme._prepared = kme._kept = None
+
+
+def check(arrays: Mapping[str, NDArray[Any]], room: int) -> None:
+    """Refuse a KME state whose numbers contradict each other."""
+    totals, counts, clusters = arrays["totals"], arrays["counts"], len(arrays["counts"])
+    replayed = int(arrays["replayed"][0]) if "replayed" in arrays else 0
+    kept = [len(arrays[name]) for name in KEPT]
+    nearest = arrays["kept_nearest"]
+    sound = {
+        "counts must add up to less than 2⁶²": counts.sum(dtype=float) < 2**62,  # a float does not wrap around
+        "counts must start at 1 and add up to clusters + states (and states replayed)": counts.min() >= 1
+        and counts.sum() == clusters + totals[0] + replayed,
+        "replayed must not be negative": replayed >= 0,
+        "margin must not be negative": "margin" not in arrays or arrays["margin"][0] >= 0,
+        "deviations must not be negative": "frame.deviation" not in arrays or arrays["frame.deviation"].min() >= 0,
+        "totals must not be negative": totals.min() >= 0,
+        "sample must hold the states seen, up to its size": len(arrays["sample"]) == min(totals[0], room),
+        "floor must be positive": arrays["floor"][0] > 0,
+        "kept gaps must be there for all clusters or none": kept in ([0] * 3, [clusters] * 3),
+        "kept_nearest must name clusters": not len(nearest) or (nearest.min() >= 0 and nearest.max() < clusters),
+    }
+    for rule, holds in sound.items():
+        if not holds:
+            raise ValueError(f"this KME state is damaged: {rule}. Nothing was loaded.")

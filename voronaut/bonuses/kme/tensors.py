@@ -1,0 +1,76 @@
+"""torch tensors for a KME: what comes from a GPU stays there, what comes from the CPU goes through the CPU's kernels.
+
+The first CUDA tensor takes the clusters to its device (`device.OnDevice`). They live there, in buffers that never move,
+until the host asks for them (`centers`, `metrics()`, `state_dict()`, a NumPy array to pay, ...): only that waits for
+the device. `rewards` and `update` do not, and can be captured in CUDA graphs.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut.bonuses.kme.settings import AUTO, Settings
+
+
+def is_tensor(states: Any) -> bool:
+    """Whether this is a torch tensor, without importing torch."""
+    return type(states).__module__.partition(".")[0] == "torch"
+
+
+def on_device(states: Any) -> bool:
+    """Whether this is a tensor that is not on the CPU."""
+    return is_tensor(states) and states.device.type != "cpu"
+
+
+def plain(states: Any) -> Any:
+    """A CPU tensor without its graph, in a precision that NumPy has; anything else as it is."""
+    if not is_tensor(states):
+        return states
+    import torch
+
+    return states.detach().float() if states.dtype == torch.bfloat16 else states.detach()
+
+
+def like(states: Any, rewards: NDArray[Any]) -> Any:
+    """Rewards of the kind that the states are: a CPU tensor, or the array."""
+    if not is_tensor(states):
+        return rewards
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(rewards))
+
+
+def vectors(states: Any, features: Callable[[Any], Any] | None, dim: int) -> Any:
+    """What is clustered of states on a device, (..., dim) on that device."""
+    found = states.detach() if features is None else features(states)
+    if not on_device(found):
+        raise ValueError(
+            f"features must keep CUDA tensors on their device; got {type(found).__name__}. "
+            "Let it return tensors, or pass next_states.cpu()."
+        )
+    if found.ndim == 0 or found.shape[-1] != dim:
+        raise ValueError(
+            f"states must end in dim={dim}; got shape {tuple(found.shape)}. Flatten dict observations first."
+        )
+    return found
+
+
+def check_settings(chosen: Settings) -> None:
+    """Refuse what a device cannot do."""
+    if AUTO in (chosen.step_size, chosen.balance) or chosen.normalize or chosen.replay:
+        raise ValueError(
+            "on a GPU step_size and balance must be numbers, without normalize and replay; pass next_states.cpu() for "
+            f"the rest. Got step_size={chosen.step_size!r}, balance={chosen.balance!r}, "
+            f"normalize={chosen.normalize!r}, replay={chosen.replay!r}."
+        )
+
+
+def refuse_device(states: Any) -> None:
+    """Refuse what can only be done on the CPU."""
+    if on_device(states):
+        raise ValueError(
+            f"step walks state by state on the CPU; got a tensor on {states.device}. "
+            "Pass next_states.cpu(), or use rewards and update."
+        )

@@ -1,0 +1,1 @@
+"""What the experiments share: jobs and sweeps, result files, numbers over seeds, drawing."""

@@ -1,5 +1,0 @@
-"""`voronaut report`: any set of runs as one page that needs no network."""
-
-from voronaut.experiments.report.command import report
-
-__all__ = ["report"]

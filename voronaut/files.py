@@ -1,0 +1,51 @@
+"""Files written whole or not at all: under a temporary name in the same folder, then renamed."""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+Where = str | os.PathLike[str]
+LEFTOVER = re.compile(r"\..+\.[a-z0-9_]{8}\.part")  # what a killed write leaves: .NAME.RANDOM.part
+
+
+@contextmanager
+def replacing(path: Where, *, durable: bool = True) -> Iterator[IO[Any]]:
+    """A file to write bytes to, which then takes the place of `path`: a kill or a full disk leaves the old file.
+
+    `durable` waits until the disk has it, so that a crash of the machine leaves one of the two as well.
+    """
+    target = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Where, text: str) -> None:
+    """`Path.write_text`, whole or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether this is the temporary file of a write that was killed, or is under way."""
+    return LEFTOVER.fullmatch(path.name) is not None and path.is_file()
+
+
+def _umask() -> int:
+    """The process's umask (which can only be read by setting it)."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

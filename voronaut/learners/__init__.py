@@ -1,0 +1,1 @@
+"""What turns experience into a policy: pure JAX functions over stacked runs, one file per learner."""

@@ -1,0 +1,44 @@
+"""x ← f(x W + b), layer by layer: small networks as plain trees of arrays, and how their weights are drawn."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import jax.numpy as jnp
+except ImportError as error:
+    raise ImportError("jax is missing. Install it with: pip install 'voronaut[train]'") from error
+
+Array = Any  # a NumPy array between calls, a jax.Array inside a program
+Floats = NDArray[np.floating[Any]]
+Rngs = Sequence[np.random.Generator]
+
+
+class Layer(NamedTuple):
+    weight: Array  # (runs, in, out)
+    bias: Array  # (runs, out)
+
+
+def orthogonal(rng: np.random.Generator, rows: int, columns: int, gain: float) -> Floats:
+    """gain · Q with orthonormal rows or columns, whichever are fewer, uniformly distributed (Saxe et al., 2013)."""
+    q, r = np.linalg.qr(rng.standard_normal((max(rows, columns), min(rows, columns))))
+    q = q * np.where(np.diag(r) < 0, -1.0, 1.0)
+    return np.asarray(gain * (q if rows >= columns else q.T), dtype=np.float32)
+
+
+def net(rng: np.random.Generator, sizes: Sequence[int], head_gain: float) -> tuple[Layer, ...]:
+    """Layers of one run, fresh: orthogonal weights, gain √2 in hidden layers and `head_gain` in the last; biases 0."""
+    gains = [math.sqrt(2)] * (len(sizes) - 2) + [head_gain]
+    shapes = zip(sizes[:-1], sizes[1:], gains, strict=True)
+    return tuple(Layer(orthogonal(rng, a, b, gain), np.zeros(b, np.float32)) for a, b, gain in shapes)
+
+
+def forward(layers: tuple[Layer, ...], x: Array, activation: Callable[[Array], Array]) -> Array:
+    """The network of one run, without the run axis, inside a program; the last layer has no activation."""
+    *hidden, head = layers  # "highest": an accelerator would round products to 10 bits by default
+    for layer in hidden:
+        x = activation(jnp.matmul(x, layer.weight, precision="highest") + layer.bias)
+    return jnp.matmul(x, head.weight, precision="highest") + head.bias

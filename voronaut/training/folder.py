@@ -1,0 +1,226 @@
+"""An experiment's folder: whose it is, what is noted and saved in it, and what stays when all is done."""
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from numpy.typing import NDArray
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where nothing keeps a second process out
+    fcntl = None  # type: ignore[assignment]
+
+from voronaut import files, machine, npz
+from voronaut.tasks.base import VectorTask
+from voronaut.training import checkpoint, logs, policy, snapshots
+from voronaut.training.config import Config
+from voronaut.training.population import Population
+
+Rows = list[dict[str, Any]]
+CONFIG, FINISHED, CHECKPOINTS = "config.json", "finished.json", "checkpoints"
+LOCK, BEFORE = ".lock", "before-"
+
+
+class Trainer(Protocol):
+    """All that the loop and the folder ask of what trains: a learner, its bonuses and its task, many runs at once."""
+
+    config: Config
+    task: VectorTask
+    bonuses: Population
+    done: int  # turns so far
+    total: int  # turns in all
+
+    @property
+    def next_states(self) -> NDArray[Any]:
+        """The states of the last turn, (runs, …, d)."""
+
+    def turn(self) -> Rows:
+        """Collect and learn once; a row for the log of every run."""
+
+    def state_dict(self, chunks: Path) -> npz.Arrays:
+        """Everything that a resume needs; what is too large to be written anew is appended to files in `chunks`."""
+
+    def load_state_dict(self, arrays: Mapping[str, NDArray[Any]], chunks: Path) -> None:
+        """Go on from there; `arrays["rollout"]` is how many turns were done."""
+
+    def save_policies(self, folders: list[Path]) -> None:
+        """Each run's policy into its folder, for use as it is."""
+
+
+def check(config: Config, out: Path, *, resume: bool, restart: bool) -> bool:
+    """Whether there is something left to train in `out`; ValueError if it is not ours to write in."""
+    path = out / CONFIG
+    if not path.exists():
+        if out.exists() and any(each.name != LOCK and not _is_leftover(each) for each in out.iterdir()):
+            raise ValueError(f"{out} is not empty and holds no experiment of this kind. Choose another --out.")
+        return True
+    mine, theirs = plain(config), _config(path)
+    if theirs != mine:
+        differ = sorted(key for key in mine | theirs if mine.get(key) != theirs.get(key))
+        raise ValueError(f"{out} holds another experiment (it differs in {', '.join(differ)}). Choose another --out.")
+    if (out / FINISHED).exists():
+        if restart:
+            raise ValueError(f"{out} holds this experiment, finished. Choose another --out, or remove it.")
+        return False
+    if not resume and not restart:
+        raise ValueError(f"{out} holds an unfinished run of this experiment. Add --resume, or choose another --out.")
+    return True
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """The config as config.json gives it back."""
+    return dict(json.loads(json.dumps(config.to_json())))
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text()))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: {error}. Mend it, or choose another --out.") from error
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Keep other processes out of `out`, which is made if need be. The system lets go when this process ends."""
+    made = [each for each in (out, *out.parents) if not each.exists()]
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with _lock(out / LOCK):
+            yield
+    finally:
+        with suppress(OSError):  # stays if something was written
+            for each in made:
+                each.rmdir()
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    with _taken(path) as file:
+        try:
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+        finally:
+            path.unlink(missing_ok=True)  # while it is still ours
+
+
+def _taken(path: Path) -> IO[str]:
+    """The lock's file, held. One that was removed by its last holder since it was opened is no lock: once more."""
+    while True:
+        file = path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            other = file.read()
+            file.close()
+            raise ValueError(
+                f"{path.parent} is in use by process {other or 'unknown'}. Wait for its end, or choose another --out."
+            ) from None
+        except OSError:  # a file system without locks keeps nobody out
+            return file
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        file.close()
+
+
+def claim(config: Config, out: Path) -> None:
+    """Make `out` this experiment's folder."""
+    files.write_text(out / CONFIG, json.dumps(plain(config), indent=1) + "\n")
+
+
+def tidy(config: Config, out: Path) -> None:
+    """Remove what killed writes left, and an empty folder of checkpoints; of a finished experiment all of them."""
+    runs = [out / name for name in config.folders()]
+    saved = out / CHECKPOINTS
+    for place in (out, saved, checkpoint.chunks(saved), *runs, *(run / snapshots.FOLDER for run in runs)):
+        for path in place.glob(".*"):
+            if _is_leftover(path):
+                path.unlink(missing_ok=True)
+    if (out / FINISHED).exists():
+        checkpoint.clear(saved)
+    checkpoint.tidy(saved)
+
+
+def _is_leftover(path: Path) -> bool:
+    return files.is_leftover(path) or path.name == ".config.json"  # as earlier versions wrote it
+
+
+def go_on(trainer: Trainer, out: Path, *, restart: bool) -> None:
+    """Take over the newest checkpoint that fits the logs, or begin. ValueError if that would lose what was saved."""
+    paths = [out / name / logs.NAME for name in trainer.config.folders()]
+    if restart:
+        move_aside(out)
+    lines, shortest = min((len(logs.lines(path)), path) for path in paths)
+    found = checkpoint.newest(out / CHECKPOINTS, lines, lambda text: say(out, text))
+    if found is not None:
+        trainer.load_state_dict(found, checkpoint.chunks(out / CHECKPOINTS))
+        return
+    kept = checkpoint.saved(out / CHECKPOINTS)
+    begin = "Add --restart to begin again from 0; what is there is moved to a folder of its own."
+    if kept:
+        after = int(kept[0].stem)
+        raise ValueError(f"{shortest} has {lines} lines, but the oldest checkpoint was made after {after}. {begin}")
+    if checkpoint.set_aside(out / CHECKPOINTS) or any((path.parent / policy.NAME).exists() for path in paths):
+        raise ValueError(f"{out / CHECKPOINTS} holds no checkpoint that can be read. {begin}")
+
+
+def move_aside(out: Path) -> None:
+    """Everything so far, as an experiment of its own, to before-1, before-2, …"""
+    old = [path for path in out.iterdir() if path.name not in (CONFIG, LOCK) and not path.name.startswith(BEFORE)]
+    if not old:
+        return
+    number = next(n for n in itertools.count(1) if not (out / f"{BEFORE}{n}").exists())
+    target = out / f"{BEFORE}{number}"
+    target.mkdir()
+    files.write_text(target / CONFIG, (out / CONFIG).read_text())
+    for path in old:
+        path.rename(target / path.name)
+    say(out, f"what was there has been moved to {target}")
+
+
+def note(out: Path, text: str) -> None:
+    """Add a line to the experiment's notes."""
+    with (out / "notes.txt").open("a") as file:
+        file.write(text + "\n")
+
+
+def say(out: Path, text: str) -> None:
+    """Add a line to the experiment's notes, and tell whoever is watching."""
+    note(out, text)
+    print(f"voronaut: {text}", file=sys.stderr)
+
+
+def settle(out: Path, done: int) -> None:
+    """Remember the machine, and note it if the rollouts before were done on another."""
+    path, here = out / "machine.txt", machine.brief()
+    before = (path.read_text().strip() if path.exists() else "") or here
+    if done > 0 and before != here:
+        note(out, f"went on after rollout {done} on another machine: {here}; before on {before}")
+    files.write_text(path, here + "\n")
+
+
+def save(trainer: Trainer, out: Path, folders: list[Path]) -> None:
+    """A checkpoint of everything, and each run's policy for use as it is."""
+    place = out / CHECKPOINTS
+    checkpoint.save(place, trainer.done, trainer.state_dict(checkpoint.chunks(place)))
+    trainer.save_policies(folders)
+
+
+def finish(trainer: Trainer, out: Path, folders: list[Path]) -> None:
+    """Keep what each bonus learned beside its run, say that all is done, and drop the checkpoints."""
+    for bonus, folder in zip(trainer.bonuses.members(), folders, strict=True):
+        bonus.save(folder / "bonus.npz")
+    files.write_text(out / FINISHED, json.dumps({"rollouts": trainer.done}) + "\n")
+    checkpoint.clear(out / CHECKPOINTS)

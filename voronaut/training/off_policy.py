@@ -1,0 +1,268 @@
+"""Learning from all that ever happened: SAC, alone or as a pair of explorer and exploiter, many runs side by side.
+
+Every batch is paid by the bonus as it is when the batch is drawn, in units of the bonus's running deviation: no stored
+bonus is stale, and no weight needs to be chosen.
+
+A vector step: act → draw a batch and pay it → begin to learn → simulate meanwhile → keep what happened. So acting lags
+learning by one vector step, simulating and learning overlap, and the order of everything is fixed.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut import npz
+from voronaut.entropy.batch import batch_entropy
+from voronaut.learners import sac
+from voronaut.tasks.base import Step, VectorTask
+from voronaut.training import checkpoint, policy, replay
+from voronaut.training.config import Config, Method
+from voronaut.training.folder import Rows
+from voronaut.training.pair import EXPLOITER, EXPLORER, Lane, settings
+from voronaut.training.population import Population, weight
+
+Floats = NDArray[np.float32]
+RATE = 0.016  # of the bonus's running deviation, per vector step
+LEAST = 1e-8  # a deviation below is none: nothing is paid
+
+
+class SACTrainer:
+    """A population of runs and all that changes while it trains."""
+
+    def __init__(self, config: Config, task: VectorTask, population: type[Population] = Population) -> None:
+        if not np.isfinite([task.action_low, task.action_high]).all():
+            raise ValueError(
+                "SAC needs bounded actions; this task has infinite bounds. Rescale them, or train with PPO."
+            )
+        self.config, self.task, self.settings = config, task, settings(config.numbers)
+        self.seeds = [seed for _, seed in config.runs]
+        self.bonuses = population(config, task.obs_dim)
+        self.rows = config.rollout // config.envs  # vector steps of a turn
+        self.lanes = [self._lane(method, seeds) for method, seeds in _grouped(config)]
+        shape = (len(self.seeds), config.envs, task.obs_dim)
+        self.observations: Floats | None = None
+        self.next_states = np.zeros((len(self.seeds), self.rows, *shape[1:]), np.float32)
+        self.recent = np.zeros((len(self.seeds), self.settings.absorb_every, *shape[1:]), np.float32)
+        self.returns = np.zeros(shape[:2])  # of the episodes under way
+        self.deviations, self.paid = np.zeros(len(self.seeds)), 0  # of the bonus, and after how many batches
+        self.rewarded = np.zeros(len(self.seeds), np.int64)
+        self.done, self.total = 0, config.rollouts
+        self.appended = 0  # rows of the replay that are in files
+
+    def turn(self) -> Rows:
+        """A turn's worth of vector steps; a row for the log of every run."""
+        if self.observations is None:
+            self.observations = self._shaped(self.task.reset()).copy()
+        self.finished: list[dict[int, list[float]]] = [{EXPLOITER: [], EXPLORER: []} for _ in self.seeds]
+        self.top = np.full(len(self.seeds), -np.inf)
+        self.bonus_mean = np.zeros(len(self.seeds))
+        self.seconds = dict.fromkeys(("collect_seconds", "bonus_seconds", "learn_seconds"), 0.0)
+        for row in range(self.rows):
+            self._vector_step(self.done * self.rows + row, row)
+        self.done += 1
+        return self._rows()
+
+    def _vector_step(self, t: int, row: int) -> None:
+        learning = t * self.config.envs >= self.settings.random_steps
+        actions = self._act(t) if learning else self._random(t)
+        if learning:
+            self._learn(t)
+        with self._timed("collect_seconds"):
+            step = self.task.step(_scaled(actions, self.task).reshape(self.task.num_envs, -1))
+        self._keep(actions, step, row)
+        if (t + 1) % self.settings.absorb_every == 0:
+            self._absorb(t)
+
+    def _act(self, t: int) -> Floats:
+        """The wait is for the last vector step's learning."""
+        with self._timed("learn_seconds"):
+            given = [lane.act(self.observations[rows], t) for lane, rows in self._lanes()]  # type: ignore[index]
+            return np.concatenate([np.asarray(each) for each in given])
+
+    def _random(self, t: int) -> Floats:
+        """Uniform actions, from (seed, vector step) alone."""
+        shape = (self.config.envs, self.task.action_dim)
+        drawn = [np.random.default_rng([seed, t, 9]).uniform(-1, 1, shape) for seed in self.seeds]
+        return np.stack(drawn).astype(np.float32)
+
+    def _learn(self, t: int) -> None:
+        """Pay what is drawn as the bonus is now, and begin to learn."""
+        with self._timed("bonus_seconds"):
+            states = np.concatenate([np.asarray(lane.draw(t)) for lane in self.lanes])
+            paid, _ = self.bonuses.pay(states, 1)
+            self.paid += 1
+            spread = paid.std(axis=1)
+            self.deviations += max(RATE, 1 / self.paid) * (spread - self.deviations)
+            unit = np.where(self.deviations > LEAST, self.deviations, np.inf)
+            paid /= unit[:, None].astype(np.float32)
+            self.bonus_mean = paid.mean(axis=1)
+        for lane, rows in self._lanes():
+            lane.learn(paid[rows], t)
+
+    def _keep(self, actions: Floats, step: Step, row: int) -> None:
+        """Remember the step, and add up the returns of each policy's episodes."""
+        nxt, rewards, terminated, truncated = (
+            self._shaped(x) for x in (step.next_states, step.rewards, step.terminated, step.truncated)
+        )
+        happened = replay.Transition(self.observations, actions, nxt, rewards, terminated, truncated)
+        for lane, rows in self._lanes():
+            lane.keep(jax.tree.map(lambda x, rows=rows: x[rows], happened))
+        t = self.done * self.rows + row
+        self.next_states[:, row] = self.recent[:, t % self.settings.absorb_every] = nxt
+        self.top = np.maximum(self.top, self._shaped(step.dense_rewards).max(axis=1))
+        self.rewarded += (rewards > 0).sum(axis=1)
+        self.returns += rewards
+        over = terminated | truncated
+        for run, env in zip(*np.nonzero(over), strict=True):
+            self.finished[run][int(env >= self._shares(run)[0])].append(float(self.returns[run, env]))
+        self.returns[over] = 0.0
+        self.observations = self._shaped(step.obs).copy()
+
+    def _absorb(self, t: int) -> None:
+        with self._timed("bonus_seconds"):
+            self.bonuses.absorb(self.recent, t)
+        for lane, rows in self._lanes():
+            lane.see(self.recent[rows])
+
+    # What the folder asks for
+
+    def state_dict(self, chunks: Path) -> npz.Arrays:
+        """Everything that a resume needs; what the replay has gained is appended to the files in `chunks`."""
+        assert self.observations is not None
+        self.appended = replay.append(chunks, [lane.replay for lane in self.lanes], self.appended)
+        arrays: npz.Arrays = {
+            **checkpoint.nest("task", self.task.state_dict()),
+            **checkpoint.nest("bonus", self.bonuses.state_dict()),
+            "observations": self.observations,
+            "returns": self.returns,
+            "recent": self.recent,
+            "deviations": self.deviations,
+            "paid": np.array(self.paid),
+        }
+        for index, lane in enumerate(self.lanes):
+            leaves = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(lane.run))}
+            arrays |= checkpoint.nest(f"lane{index}", leaves)
+        return arrays
+
+    def load_state_dict(self, arrays: Mapping[str, NDArray[Any]], chunks: Path) -> None:
+        """Go on from a checkpoint: exactly, or with new episodes where the backend cannot restore one."""
+        for index, lane in enumerate(self.lanes):
+            saved = checkpoint.part(arrays, f"lane{index}")
+            leaves, tree = jax.tree.flatten(lane.run)
+            lane.run = jax.tree.unflatten(tree, [saved[str(i)] for i in range(len(leaves))])
+        self.bonuses.load_state_dict(checkpoint.part(arrays, "bonus"))
+        self.observations = self._shaped(self.task.load_state_dict(checkpoint.part(arrays, "task"))).copy()
+        self.recent, self.deviations = arrays["recent"].copy(), arrays["deviations"].copy()
+        self.paid, self.done = int(arrays["paid"]), int(arrays["rollout"])
+        if self.task.resumes_exactly:
+            self.observations, self.returns = arrays["observations"].copy(), arrays["returns"].copy()
+        self.appended = self.done * self.rows
+        full = replay.restore([lane.replay for lane in self.lanes], chunks, self.appended)
+        for lane, each in zip(self.lanes, full, strict=True):
+            lane.replay = each
+        self.rewarded = np.concatenate([np.asarray(lane.replay.rewards) for lane in self.lanes]).astype(np.int64)
+
+    def save_policies(self, folders: list[Path]) -> None:
+        """The exploiter of each run (or its only agent) as its policy, the explorer beside it."""
+        for lane, rows in self._lanes():
+            run = jax.device_get(lane.run)
+            for place, folder in enumerate(folders[rows]):
+                scale = jax.tree.map(lambda leaf, p=place: leaf[p], run.scale)
+                for agent, name in zip(range(len(lane.shares)), (policy.NAME, policy.EXPLORER), strict=False):
+                    actor = jax.tree.map(lambda leaf, p=place, a=agent: leaf[p, a], run.agents.actor)
+                    policy.save_squashed(folder / name, actor, scale, self.settings.agent, self.config, self.task)
+
+    # Inside
+
+    def _lane(self, method: Method, seeds: list[int]) -> Lane:
+        """A pair, unless there is no bonus or one agent is to have it all."""
+        config, pays = self.config, method.kind != "none"
+        shape = replay.Shape(config.rollouts * self.rows, config.envs, self.task.obs_dim, self.task.action_dim)
+        if not (pays and config.pair):
+            return Lane(seeds, shape, (config.envs,), (weight(method.scale, 0.0) if pays else 0.0,), self.settings)
+        explorers = min(max(1, round(config.envs * self.settings.explorer_share)), config.envs - 1)
+        weights = (0.0, weight(method.scale, 0.0))
+        return Lane(seeds, shape, (config.envs - explorers, explorers), weights, self.settings)
+
+    def _lanes(self) -> Iterator[tuple[Lane, slice]]:
+        """Each lane, and which of all runs are its."""
+        start = 0
+        for lane in self.lanes:
+            yield lane, slice(start, start + len(lane.seeds))
+            start += len(lane.seeds)
+
+    def _shares(self, run: int) -> tuple[int, ...]:
+        return next(lane.shares for lane, rows in self._lanes() if rows.start <= run < rows.stop)
+
+    def _shaped(self, x: NDArray[Any]) -> NDArray[Any]:
+        return x.reshape(len(self.seeds), self.config.envs, *x.shape[1:])
+
+    def _timed(self, name: str) -> "_Timer":
+        return _Timer(self.seconds, name)
+
+    def _rows(self) -> Rows:
+        started = time.perf_counter()
+        stats = [lane.stats for lane, rows in self._lanes() for _ in lane.seeds]
+        places = [place for lane in self.lanes for place in range(len(lane.seeds))]
+        rows = []
+        for run, (each, place) in enumerate(zip(stats, places, strict=True)):
+            mine, theirs = (self.finished[run][who] for who in (EXPLOITER, EXPLORER))
+            row: dict[str, Any] = {
+                "env_steps": self.done * self.config.rollout,
+                "extrinsic_return": float(np.mean(mine)) if mine else None,
+                "explorer_return": float(np.mean(theirs)) if theirs else None,
+                "episodes": len(mine) + len(theirs),
+                "rewarded_steps": int(self.rewarded[run]),
+                "max_step_reward": float(self.top[run]),
+                "bonus_mean": float(self.bonus_mean[run]),
+                "bonus_deviation": float(self.deviations[run]),
+                "state_entropy": batch_entropy(self.next_states[run]),
+                **self.seconds,
+            }
+            rows.append(row | _learned(each, place))
+        self.seconds["learn_seconds"] += time.perf_counter() - started  # reading stats waits for learning
+        return rows
+
+
+class _Timer:
+    """Adds the seconds of a `with` block to a sum."""
+
+    def __init__(self, sums: dict[str, float], name: str) -> None:
+        self.sums, self.name = sums, name
+
+    def __enter__(self) -> None:
+        self.started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.sums[self.name] += time.perf_counter() - self.started
+
+
+def _grouped(config: Config) -> list[tuple[Method, list[int]]]:
+    """Which runs are one program: on an accelerator all of a method, on a CPU each by itself."""
+    if jax.default_backend() == "cpu":
+        return [(method, [seed]) for method, seed in config.runs]
+    return [(method, list(config.seeds)) for method in config.methods]
+
+
+def _scaled(actions: Floats, task: VectorTask) -> NDArray[np.float64]:
+    """From [−1, 1] to the task's bounds."""
+    low, high = task.action_low, task.action_high
+    return np.asarray(low + (actions.astype(np.float64) + 1) / 2 * (high - low))
+
+
+def _learned(stats: sac.Stats | None, run: int) -> dict[str, float]:
+    """The last gradient step's numbers: the exploiter's by their names, the explorer's with `explorer_` before them."""
+    if stats is None:
+        return {}
+    named = stats._asdict()
+    named["policy_entropy"] = named.pop("entropy")  # `entropy` is PPO's
+    return {
+        prefix + name: float(value)
+        for name, values in named.items()
+        for prefix, value in zip(("", "explorer_"), np.asarray(values)[run], strict=False)
+    }

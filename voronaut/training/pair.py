@@ -1,0 +1,213 @@
+"""An explorer and an exploiter that share one memory: how they act and learn, as compiled programs over many runs.
+
+The exploiter is paid by the task alone, the explorer by the bonus and the task. Each drives its share of the
+environments, and both learn from every transition. SAC without a bonus is an exploiter by itself; one agent paid by
+both is an explorer by itself.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut.learners import runs, sac
+from voronaut.learners.networks import Array
+from voronaut.training import replay
+
+Floats = NDArray[np.float32]
+EXPLOITER, EXPLORER = 0, 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is chosen about learning from a replay; steps are of all environments of a run together."""
+
+    random_steps: int = 10_000  # before anybody learns
+    batch: int = 256
+    gradient_steps: int = 8  # after every vector step
+    n_step: int = 3
+    discount: float = 0.99
+    near_reward: float = 0.25  # share of a batch that starts shortly before a reward, once there is one
+    absorb_every: int = 64  # vector steps after which the bonus learns what is new
+    explorer_share: float = 0.5  # of the environments, at least one
+    agent: sac.Settings = dataclasses.field(default_factory=sac.Settings)
+
+    def __post_init__(self) -> None:
+        counts = (self.batch, self.gradient_steps, self.n_step, self.absorb_every)
+        if any(not isinstance(each, int) or each < 1 for each in counts):
+            raise ValueError(f"batch, gradient_steps, n_step and absorb_every must be at least 1; got {counts}.")
+        if not 0 < self.explorer_share < 1 or not 0 <= self.near_reward <= 1 or not 0 <= self.discount < 1:
+            raise ValueError(
+                "explorer_share must lie between 0 and 1, near_reward within [0, 1], discount within [0, 1); got "
+                f"{self.explorer_share}, {self.near_reward} and {self.discount}. The defaults are 0.5, 0.25 and 0.99."
+            )
+
+
+AGENT = tuple(each.name for each in dataclasses.fields(sac.Settings))
+NAMES = ("size", *(each.name for each in dataclasses.fields(Settings) if each.name != "agent"), *AGENT)
+SIZES: Mapping[str, Mapping[str, Any]] = {
+    "usual": {},
+    "small": {"width": 128, "batch": 128, "gradient_steps": 4},  # for a core or two
+}
+
+
+def settings(given: Mapping[str, Any]) -> Settings:
+    """Settings from what is chosen of `NAMES`; a size stands for several of them."""
+    rest: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    size = rest.pop("size", "usual")
+    if size not in SIZES:
+        raise ValueError(f"there is no size {size!r} of SAC. Sizes: {', '.join(SIZES)}.")
+    chosen = {**SIZES[size], **rest}
+    agent = sac.Settings(**{key: value for key, value in chosen.items() if key in AGENT})
+    return Settings(**{key: value for key, value in chosen.items() if key not in AGENT}, agent=agent)
+
+
+class Scale(NamedTuple):
+    """Running mean and variance of the observations, (d,), of so many of them."""
+
+    mean: Array
+    variance: Array
+    count: Array
+
+
+class Run(NamedTuple):
+    """What changes on the device in one run; axis 0 of every leaf of `agents` is the exploiter and the explorer."""
+
+    agents: sac.Agent
+    scale: Scale
+
+
+def standardised(observations: Array, scale: Scale) -> Array:
+    """In running deviations from the running mean, cut at ±10."""
+    return jnp.clip((observations - scale.mean) / jnp.sqrt(scale.variance + 1e-6), -10, 10)
+
+
+def seen(scale: Scale, observations: Array) -> Scale:
+    """The scale after (…, d) more observations (Chan et al., 1979)."""
+    rows = observations.reshape(-1, observations.shape[-1])
+    total, apart = scale.count + len(rows), rows.mean(axis=0) - scale.mean
+    spread = scale.variance * scale.count + rows.var(axis=0) * len(rows) + apart**2 * scale.count * len(rows) / total
+    return Scale(scale.mean + apart * len(rows) / total, spread / total, total)
+
+
+def act(run: Run, observations: Array, key: Array, shares: tuple[int, ...], settings: Settings) -> Array:
+    """(envs, d) -> (envs, a): the first `shares[0]` environments are the exploiter's, the next the explorer's."""
+    keys = jax.random.split(key, len(shares))
+    parts = jnp.split(standardised(observations, run.scale), np.cumsum(shares)[:-1])
+    drawn = [
+        sac.sample(jax.tree.map(lambda leaf, i=i: leaf[i], run.agents.actor), part, keys[i], settings.agent).actions
+        for i, part in enumerate(parts)
+    ]
+    return jnp.concatenate(drawn)
+
+
+def learn(
+    run: Run, windows: replay.Windows, bonus: Array, weights: tuple[float, ...], key: Array, settings: Settings
+) -> tuple[sac.Agent, sac.Stats]:
+    """All gradient steps of a vector step: windows (steps, batch, …), their bonus (steps, batch, n), as it is paid.
+
+    Agent i is paid by the task and weights[i] times the bonus. Stats are the last step's, of each agent.
+    """
+    task = replay.returns(windows, windows.rewards, settings.discount)
+    extra = replay.returns(windows, bonus, settings.discount)
+    last, discounts = replay.ends(windows, settings.discount)
+    first, last = (standardised(states, run.scale) for states in (windows.observations, last))
+    rewards = jnp.stack([task + share * extra for share in weights], axis=1)  # (steps, agents, batch)
+    batches = sac.Batch(first, windows.actions, rewards, last, discounts)
+
+    def step(agents: sac.Agent, given: tuple[sac.Batch, Array]) -> tuple[sac.Agent, sac.Stats]:
+        batch, keys = given
+
+        def one(agent: sac.Agent, rewards: Array, key: Array) -> tuple[sac.Agent, sac.Stats]:
+            return sac.learn(agent, batch._replace(rewards=rewards), key, settings.agent)
+
+        return jax.vmap(one)(agents, batch.rewards, keys)
+
+    keys = jax.random.split(key, (settings.gradient_steps, len(weights)))
+    agents, stats = jax.lax.scan(step, run.agents, (batches, keys))
+    return agents, jax.tree.map(lambda each: each[-1], stats)
+
+
+class Programs(NamedTuple):
+    """The compiled functions of one lane; axis 0 of every argument is the run."""
+
+    act: Any
+    draw: Any
+    learn: Any
+    insert: Any
+    seen: Any
+
+
+@functools.cache
+def programs(settings: Settings, shares: tuple[int, ...], weights: tuple[float, ...]) -> Programs:
+    """Compiled for lanes of runs that share out their environments alike."""
+    size = (settings.gradient_steps, settings.batch)
+    draw = functools.partial(replay.draw, shape=size, steps=settings.n_step, near_reward=settings.near_reward)
+
+    def keyed(function: Any, use: int) -> Any:
+        """The function with a key from (seed, vector step, use) alone: no random state to save."""
+
+        def one(seed: Array, t: Array, *rest: Any) -> Any:
+            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), t), use)
+            return function(*rest, key=key)
+
+        return lambda seeds, t, *rest: jax.vmap(one, in_axes=(0, None, *[0] * len(rest)))(seeds, t, *rest)
+
+    return Programs(
+        jax.jit(keyed(functools.partial(act, shares=shares, settings=settings), 0)),
+        jax.jit(keyed(draw, 1)),
+        jax.jit(keyed(functools.partial(learn, weights=weights, settings=settings), 2)),
+        jax.jit(jax.vmap(replay.insert), donate_argnums=0),
+        jax.jit(jax.vmap(seen)),
+    )
+
+
+class Lane:
+    """Runs that are one program: on an accelerator all of a method, on a CPU every run by itself.
+
+    On a CPU the bits of a run then do not depend on the others, and lanes use as many cores as there are.
+    """
+
+    def __init__(
+        self, seeds: Sequence[int], shape: replay.Shape, shares: tuple[int, ...], weights: tuple[float, ...],
+        settings: Settings,
+    ) -> None:  # fmt: skip
+        self.seeds, self.shares = np.asarray(seeds, np.uint32), shares
+        self.programs = programs(settings, shares, weights)
+        make = functools.partial(sac.init, obs_dim=shape.obs_dim, action_dim=shape.action_dim, settings=settings.agent)
+        generators = [[np.random.default_rng([seed, i, 0]) for i in range(len(weights))] for seed in seeds]
+        agents = runs.stack([runs.stack([make(rng) for rng in both]) for both in generators])
+        nothing = np.zeros((len(seeds), shape.obs_dim), np.float32)
+        self.run = Run(agents, Scale(nothing, nothing + 1, nothing[:, 0]))
+        self.replay = replay.empty(len(seeds), shape)
+        self.windows: Any = None
+        self.stats: sac.Stats | None = None  # (runs, agents) of the last gradient step
+
+    def act(self, observations: Floats, t: int) -> Array:
+        """(runs, envs, d) -> (runs, envs, a), not waited for."""
+        return self.programs.act(self.seeds, t, self.run, observations)
+
+    def draw(self, t: int) -> Array:
+        """Draw windows for all gradient steps of this vector step -> the states to be paid, (runs, states, d)."""
+        self.windows = self.programs.draw(self.seeds, t, self.replay)
+        states = self.windows.next_states
+        return states.reshape(len(self.seeds), -1, states.shape[-1])
+
+    def learn(self, bonus: Floats, t: int) -> None:
+        """Begin to learn from the windows drawn last, whose states are paid (runs, states)."""
+        paid = bonus.reshape(self.windows.rewards.shape)
+        agents, self.stats = self.programs.learn(self.seeds, t, self.run, self.windows, paid)
+        self.run = self.run._replace(agents=agents)
+
+    def keep(self, step: replay.Transition) -> None:
+        """Remember what happened in one vector step, (runs, envs, …)."""
+        self.replay = self.programs.insert(self.replay, step)
+
+    def see(self, observations: Floats) -> None:
+        """Let the scale follow (runs, …, d) new observations."""
+        self.run = self.run._replace(scale=self.programs.seen(self.run.scale, observations))
