@@ -100,7 +100,7 @@ class SACTrainer:
     def _in_program(self, rows: slice) -> bool:
         """Bonuses that pay nothing, and on an accelerator those that can: there the host would be in the way."""
         [first, *_] = self.bonuses.members()[rows]
-        return not first.pays or (jax.default_backend() != "cpu" and isinstance(first, PaysInPrograms))
+        return not first.pays or (on_accelerator() and isinstance(first, PaysInPrograms))
 
     def _keep(self, actions: Floats, step: Step, row: int) -> None:
         """Remember the step, and add up the returns of each policy's episodes."""
@@ -188,7 +188,8 @@ class SACTrainer:
         config, pays = self.config, method.kind != "none"
         shape = replay.Shape(config.rollouts * self.rows, config.envs, self.task.obs_dim, self.task.action_dim)
         given = weight(method.scale, 0.0) if pays else 0.0
-        pay = bonus_class(method.kind).pay if issubclass(bonus_class(method.kind), PaysInPrograms) else None
+        kind = bonus_class(method.kind)
+        pay = kind.pay if on_accelerator() and issubclass(kind, PaysInPrograms) else None
         if not (pays and config.pair):
             return Lane(seeds, shape, (config.envs,), (given,), self.settings, pay)
         explorers = min(max(1, round(config.envs * self.settings.explorer_share)), config.envs - 1)
@@ -244,11 +245,16 @@ class _Timer:
         self.sums[self.name] += time.perf_counter() - self.started
 
 
+def on_accelerator() -> bool:
+    """Whether JAX computes on anything but a CPU."""
+    return jax.default_backend() != "cpu"
+
+
 def _grouped(config: Config) -> list[tuple[Method, list[int]]]:
     """Which runs are one program: on an accelerator all of a method, on a CPU each by itself."""
-    if jax.default_backend() == "cpu":
-        return [(method, [seed]) for method, seed in config.runs]
-    return [(method, list(config.seeds)) for method in config.methods]
+    if on_accelerator():
+        return [(method, list(config.seeds)) for method in config.methods]
+    return [(method, [seed]) for method, seed in config.runs]
 
 
 def _scaled(actions: Floats, task: VectorTask) -> NDArray[np.float64]:
