@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
     "chunks": "what absorbing a stream in chunks changes: with frozen assignments, and exactly, as on a GPU",
+    "balance": "rules that balance clusters, on fixed laws and on streams that move",
 }
 TRAIN_HELP = """\
 Trains bonuses × seeds side by side and writes DIR/config.json and, per run, DIR/<bonus>-<seed>/ with progress.jsonl

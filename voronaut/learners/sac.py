@@ -1,8 +1,8 @@
 """y = r + γⁿ (min_j Q̄_j(s′, a′) − τ log π(a′|s′)): soft actor-critic (Haarnoja et al., 2018) as pure functions.
 
-Semantics are Stable-Baselines3's; what differs from it is numbered where it stands, and can be chosen back. Nothing
-here knows of runs, replay or bonuses: `jax.vmap` over agents, batches and keys puts many side by side. In the order of
-a training loop:
+Semantics are Stable-Baselines3's (SB3); what differs is numbered where it stands, and 1 to 4 can be chosen back.
+Nothing here knows of runs, replay or bonuses: `jax.vmap` over agents, batches and keys puts many side by side, and
+observations are standardised, if at all, before they come here. The file reads in the order of a training loop:
 
     agent = init(rng, obs_dim, action_dim, settings)
     actions = sample(agent.actor, observations, key, settings).actions    in [−1, 1]; scale them for the environment
@@ -12,7 +12,6 @@ Rewards and discounts of a batch are those of the whole n-step window: discounts
 terminated (a truncated one goes on from its true final state).
 """
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ except ImportError as error:
 from voronaut.learners.networks import Array, Layer, net
 
 LOG_2PI = math.log(2 * math.pi)
+Net = tuple[Layer, ...]
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,19 @@ class Settings:
 
     width: int = 256
     depth: int = 2  # hidden layers
-    layer_norm: bool = True  # 1. relu(LN(x W + b)): critics do not run away where there are no data
+    layer_norm: bool = True  # 1. relu(LN(x W + b)): critics do not run away where there are no data; not in SB3
     learning_rate: float = 3e-4
     polyak: float = 0.005
-    log_std: tuple[float, float] = (-5.0, 2.0)  # 2. Stable-Baselines3 has −20, with which a policy can freeze
-    temperature: float = 0.1  # 3. at the start; Stable-Baselines3 has 1
-    target_entropy: float = -0.5  # 4. nats per action; Stable-Baselines3 has −1
+    log_std: tuple[float, float] = (-5.0, 2.0)  # 2. bounds; SB3's lower one is −20, with which a policy can freeze
+    temperature: float = 0.1  # 3. τ at the start; SB3 has 1
+    target_entropy: float = -0.5  # 4. nats per action dimension; SB3 has −1
 
     def __post_init__(self) -> None:
-        if min(self.width, self.depth) < 1 or self.temperature <= 0 or not 0 < self.polyak <= 1:
-            raise ValueError(
-                f"width and depth must be at least 1, temperature positive, polyak in (0, 1]; got {self}. "
-                "The defaults are 256, 2, 0.1 and 0.005."
-            )
-
-
-Net = tuple[Layer, ...]
+        sizes = min(self.width, self.depth) >= 1
+        rates = self.learning_rate > 0 and 0 < self.polyak <= 1
+        if not (sizes and rates and self.temperature > 0 and self.log_std[0] < self.log_std[1]):
+            rule = "width and depth must be at least 1, learning_rate and temperature positive, polyak in (0, 1]"
+            raise ValueError(f"{rule}, and log_std (lower, upper); got {self}. Settings() has values that work.")
 
 
 class Agent(NamedTuple):
@@ -92,7 +89,7 @@ class Stats(NamedTuple):
 
 
 def init(rng: np.random.Generator, obs_dim: int, action_dim: int, settings: Settings) -> Agent:
-    """A new agent. 5. Orthogonal weights, heads of gain 0.01: the first actions and values are near 0."""
+    """A new agent. 5. Weights are orthogonal (SB3: torch's own), heads of gain 0.01: first means and values near 0."""
     hidden = (settings.width,) * settings.depth
     actor = net(rng, (obs_dim, *hidden, 2 * action_dim), 0.01)
     critics = [net(rng, (obs_dim + action_dim, *hidden, 1), 0.01) for _ in range(2)]
@@ -104,7 +101,7 @@ def init(rng: np.random.Generator, obs_dim: int, action_dim: int, settings: Sett
 
 
 def forward(layers: Net, x: Array, settings: Settings) -> Array:
-    """(…, in) -> (…, out)."""
+    """x ← relu(LN(x W + b)) layer by layer, (…, in) -> (…, out); the last layer is linear."""
     *hidden, head = layers
     for layer in hidden:
         x = _linear(layer, x)
@@ -113,7 +110,7 @@ def forward(layers: Net, x: Array, settings: Settings) -> Array:
 
 
 def _linear(layer: Layer, x: Array) -> Array:
-    return x @ layer.weight + layer.bias
+    return x @ layer.weight + layer.bias  # 7. rounded as an accelerator does by default (TF32); SB3 has full float32
 
 
 def normalised(x: Array) -> Array:
@@ -128,7 +125,8 @@ def sample(actor: Net, observations: Array, key: Array, settings: Settings) -> D
     noise = jax.random.normal(key, mean.shape, mean.dtype)
     u = mean + jnp.exp(log_std) * noise
     gaussian = -(0.5 * noise**2 + log_std + 0.5 * LOG_2PI).sum(axis=-1)
-    squash = 2 * (math.log(2) - u - jax.nn.softplus(-2 * u))  # log(1 − tanh²), exact where tanh is 1
+    # 6. log(1 − tanh² u), exact where tanh rounds to 1; SB3 has log(1 − tanh² u + 1e-6).
+    squash = 2 * (math.log(2) - u - jax.nn.softplus(-2 * u))
     return Drawn(jnp.tanh(u), gaussian - squash.sum(axis=-1))
 
 
@@ -147,19 +145,16 @@ def values(critic: Net, observations: Array, actions: Array, settings: Settings)
 def learn(
     agent: Agent, batch: Batch, key: Array, settings: Settings, adapt: Array | bool = True
 ) -> tuple[Agent, Stats]:
-    """One gradient step of temperature, critics and actor, in Stable-Baselines3's order; the target follows.
+    """One gradient step of critics, actor and temperature, all with τ as it was before; the target follows.
 
-    With `adapt` False the temperature stays as it is.
+    With `adapt` False the temperature and its optimizer stay as they are.
     """
-    next_key, key = jax.random.split(key)
+    critic_key, actor_key = jax.random.split(key)
     temperature = jnp.exp(agent.log_temperature)
-    policy = functools.partial(_actor_loss, batch=batch, temperature=temperature, key=key, settings=settings)
-    critic, critic_state, (critic_loss, value) = _critic_step(agent, batch, temperature, next_key, settings)
-    (_, log_probs), gradient = jax.value_and_grad(policy, has_aux=True)(agent.actor, critic)
-    actor, actor_state = _adam(agent.actor, gradient, agent.optimizer[0], settings)
-    entropy = -log_probs.mean()
-    pull = jnp.where(adapt, entropy - settings.target_entropy * batch.actions.shape[-1], 0.0)
-    log_temperature, temperature_state = _adam(agent.log_temperature, pull, agent.optimizer[2], settings)
+    critic, critic_state, critic_loss, value = _critic_step(agent, batch, temperature, critic_key, settings)
+    actor, actor_state, entropy = _actor_step(agent, critic, batch, temperature, actor_key, settings)
+    excess = entropy - settings.target_entropy * batch.actions.shape[-1]
+    log_temperature, temperature_state = _temperature_step(agent, excess, adapt, settings)
     target = jax.tree.map(lambda old, new: old + settings.polyak * (new - old), agent.target, critic)
     after = Agent(actor, critic, target, log_temperature, (actor_state, critic_state, temperature_state))
     return after, Stats(critic_loss, value, entropy, temperature)
@@ -168,32 +163,45 @@ def learn(
 def targets(agent: Agent, batch: Batch, temperature: Array, key: Array, settings: Settings) -> Array:
     """y = r + γⁿ (min_j Q̄_j(s′, a′) − τ log π(a′|s′))."""
     drawn = sample(agent.actor, batch.next_observations, key, settings)
-    best = values(agent.target, batch.next_observations, drawn.actions, settings).min(axis=0)
-    return jax.lax.stop_gradient(batch.rewards + batch.discounts * (best - temperature * drawn.log_probs))
+    q = values(agent.target, batch.next_observations, drawn.actions, settings).min(axis=0)
+    return jax.lax.stop_gradient(batch.rewards + batch.discounts * (q - temperature * drawn.log_probs))
 
 
 def _critic_step(
     agent: Agent, batch: Batch, temperature: Array, key: Array, settings: Settings
-) -> tuple[Net, Any, tuple[Array, Array]]:
-    wanted = targets(agent, batch, temperature, key, settings)
+) -> tuple[Net, Any, Array, Array]:
+    """∇ ½ Σ_j E[(Q_j(s, a) − y)²]."""
+    y = targets(agent, batch, temperature, key, settings)
 
     def loss(critic: Net) -> tuple[Array, Array]:
-        """½ Σ_j E[(Q_j − y)²]."""
         q = values(critic, batch.observations, batch.actions, settings)
-        return 0.5 * ((q - wanted) ** 2).mean(axis=1).sum(), q.mean()
+        return 0.5 * ((q - y) ** 2).mean(axis=1).sum(), q.mean()
 
-    about, gradient = jax.value_and_grad(loss, has_aux=True)(agent.critic)
-    critic, state = _adam(agent.critic, gradient, agent.optimizer[1], settings)
-    return critic, state, about
+    (critic_loss, value), gradient = jax.value_and_grad(loss, has_aux=True)(agent.critic)
+    return *_adam(agent.critic, gradient, agent.optimizer[1], settings), critic_loss, value
 
 
-def _actor_loss(
-    actor: Net, critic: Net, batch: Batch, temperature: Array, key: Array, settings: Settings
-) -> tuple[Array, Array]:
-    """E[τ log π(a|s) − min_j Q_j(s, a)]."""
-    drawn = sample(actor, batch.observations, key, settings)
-    worth = values(critic, batch.observations, drawn.actions, settings).min(axis=0)
-    return (temperature * drawn.log_probs - worth).mean(), drawn.log_probs
+def _actor_step(
+    agent: Agent, critic: Net, batch: Batch, temperature: Array, key: Array, settings: Settings
+) -> tuple[Net, Any, Array]:
+    """∇ E[τ log π(a|s) − min_j Q_j(s, a)], a ∼ π, with the critics after their step."""
+
+    def loss(actor: Net) -> tuple[Array, Array]:
+        drawn = sample(actor, batch.observations, key, settings)
+        q = values(critic, batch.observations, drawn.actions, settings).min(axis=0)
+        return (temperature * drawn.log_probs - q).mean(), -drawn.log_probs.mean()
+
+    gradient, entropy = jax.grad(loss, has_aux=True)(agent.actor)
+    return *_adam(agent.actor, gradient, agent.optimizer[0], settings), entropy
+
+
+def _temperature_step(agent: Agent, excess: Array, adapt: Array | bool, settings: Settings) -> tuple[Array, Any]:
+    """∇ log τ · (H − H̄): the excess of entropy over its target lowers the temperature."""
+    before = agent.log_temperature, agent.optimizer[2]
+    after = _adam(agent.log_temperature, excess, agent.optimizer[2], settings)
+    # Adam moves on by momentum under a gradient of 0, and counts the step: waiting must keep its state too.
+    step: tuple[Array, Any] = jax.tree.map(lambda new, old: jnp.where(adapt, new, old), after, before)
+    return step
 
 
 def _adam(params: Any, gradient: Any, state: Any, settings: Settings) -> tuple[Any, Any]:

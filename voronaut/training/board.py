@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 GROUPS = {
-    "return": ("extrinsic_return", "episodes", "episodes_restarted"),
-    "explore": ("state_entropy", "max_step_reward"),
-    "bonus": ("bonus_mean", "scale"),
+    "return": ("extrinsic_return", "explorer_return", "episodes", "episodes_restarted"),
+    "explore": ("state_entropy", "max_step_reward", "rewarded_steps"),
+    "bonus": ("bonus_mean", "bonus_deviation", "scale"),
+    "sac": tuple(
+        who + name for who in ("", "explorer_") for name in ("critic_loss", "value", "policy_entropy", "temperature")
+    ),
     "time": ("collect_seconds", "bonus_seconds", "learn_seconds", "method_bonus_seconds"),
 }
 CHARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "With and without": {
-        "return": ("return/extrinsic_return",),
+        "return": ("return/extrinsic_return", "return/explorer_return"),
         "entropy of visited states (nats)": ("explore/state_entropy",),
         "top dense reward": ("explore/max_step_reward",),
         "mean bonus": ("bonus/bonus_mean",),
@@ -29,6 +32,11 @@ CHARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "divergence of the policy": ("ppo/approx_kl",),
         "entropy of the actions (nats)": ("ppo/entropy",),
         "explained variance": ("ppo/explained_variance",),
+    },
+    "Is SAC well?": {
+        "rewarded steps in memory": ("explore/rewarded_steps",),
+        "temperature": ("sac/temperature", "sac/explorer_temperature"),
+        "value": ("sac/value", "sac/explorer_value"),
     },
     "What takes the time? (seconds per rollout)": {
         "all runs together": ("time/collect_seconds", "time/bonus_seconds", "time/learn_seconds"),

@@ -35,6 +35,10 @@ class SACTrainer:
     """A population of runs and all that changes while it trains."""
 
     def __init__(self, config: Config, task: VectorTask, population: type[Population] = Population) -> None:
+        if not np.isfinite([task.action_low, task.action_high]).all():
+            raise ValueError(
+                "SAC needs bounded actions; this task has infinite bounds. Rescale them, or train with PPO."
+            )
         self.config, self.task, self.settings = config, task, settings(config.numbers)
         self.seeds = [seed for _, seed in config.runs]
         self.bonuses = population(config, task.obs_dim)
@@ -255,8 +259,10 @@ def _learned(stats: sac.Stats | None, run: int) -> dict[str, float]:
     """The last gradient step's numbers: the exploiter's by their names, the explorer's with `explorer_` before them."""
     if stats is None:
         return {}
-    row = {}
-    for name, values in stats._asdict().items():
-        for prefix, value in zip(("", "explorer_"), np.asarray(values)[run], strict=False):
-            row[prefix + name] = float(value)
-    return row
+    named = stats._asdict()
+    named["policy_entropy"] = named.pop("entropy")  # `entropy` is PPO's
+    return {
+        prefix + name: float(value)
+        for name, values in named.items()
+        for prefix, value in zip(("", "explorer_"), np.asarray(values)[run], strict=False)
+    }

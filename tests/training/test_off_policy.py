@@ -1,0 +1,201 @@
+"""SAC, alone and as a pair: who is paid what, who drives what, and that a resume is the uninterrupted run."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tests.training.toys import Counter, small
+from voronaut.cli import main
+from voronaut.training import board, checkpoint, logs, loop, pair, policy
+from voronaut.training.config import Config
+from voronaut.training.off_policy import SACTrainer
+
+TINY = {"width": 8, "batch": 8, "gradient_steps": 2, "random_steps": 32, "absorb_every": 4}
+SECONDS = {"collect_seconds", "bonus_seconds", "learn_seconds"}
+
+
+def config(**choices: Any) -> Config:
+    """Cheetah: four environments, turns of 32 steps, the first of which is random."""
+    options = {"kme": {"clusters": 8}, "sac": TINY | choices.pop("numbers", {})}
+    names = choices.get("bonuses", ["kme"])
+    options = {name: given for name, given in options.items() if name == "sac" or name in names}
+    given = {"learner": "sac", "bonuses": names, "seeds": 1, "steps": 128, "rollout": 32, "envs": 4, "options": options}
+    return small(**(given | choices))
+
+
+def counting(done: int = 0, **choices: Any) -> SACTrainer:
+    """A trainer of environments that count, after some turns."""
+    made = config(task="gym:unused", **choices)
+    trainer = SACTrainer(made, Counter(len(made.runs) * made.envs, limit=5))
+    for _ in range(done):
+        trainer.turn()
+    return trainer
+
+
+def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
+    """Equal but for seconds, and for the bonus's metrics, which are written with each checkpoint."""
+    assert [numbers(row) for row in one] == [numbers(row) for row in other]
+
+
+def numbers(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in SECONDS and "/" not in key}
+
+
+def test_the_replay_holds_what_happened_and_the_true_final_states() -> None:
+    rows = counting(2).lanes[0].replay.rows
+    counts, led_to = np.asarray(rows.observations[0, :16, :, 1]), np.asarray(rows.next_states[0, :16, :, 1])
+    np.testing.assert_array_equal(led_to, counts + 1)
+    np.testing.assert_array_equal(np.asarray(rows.truncated[0, :16]), led_to == 5)
+    np.testing.assert_allclose(np.asarray(rows.rewards[0, :16]), led_to / 10, rtol=1e-6)
+
+
+def test_both_policies_have_their_environments_and_their_returns() -> None:
+    trainer = counting(numbers={"explorer_share": 0.25})
+    assert trainer.lanes[0].shares == (3, 1)
+    [row] = trainer.turn()
+    assert row["episodes"] == 4 and row["extrinsic_return"] == row["explorer_return"] == pytest.approx(1.5)
+    assert row["max_step_reward"] == pytest.approx(1.0)  # dense; the toy's sparse reward is half of it
+    assert row["rewarded_steps"] == 32
+
+
+@pytest.mark.parametrize(
+    ("bonus", "paired", "shares"), [("none", True, (4,)), ("zero", True, (2, 2)), ("kme", False, (4,))]
+)
+def test_who_is_there(bonus: str, paired: bool, shares: tuple[int, ...]) -> None:
+    trainer = counting(bonuses=[bonus], pair=paired)
+    assert trainer.lanes[0].shares == shares
+    assert trainer.lanes[0].run.agents.log_temperature.shape == (1, len(shares))
+
+
+def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    learn = pair.sac.learn
+
+    def watched(agent: Any, batch: Any, key: Any, settings: Any) -> Any:
+        jax.debug.callback(lambda *x: given.append(x), batch.rewards, batch.discounts)
+        return learn(agent, batch, key, settings)
+
+    monkeypatch.setattr(pair.sac, "learn", watched)
+    lane = counting(2, numbers={"discount": 0.5}).lanes[0]  # settings of its own: nothing compiled is used again
+    states = lane.draw(1000)
+    assert states.shape == (1, 2 * 8 * 3, 2)
+    given.clear()
+    lane.learn(np.full(states.shape[:2], 7.0, np.float32), 1000)
+    jax.block_until_ready(lane.run)
+    jax.effects_barrier()
+    paid = sorted(float(np.mean(rewards)) for rewards, _ in given)
+    windows = jax.tree.map(lambda x: np.asarray(x[0]), lane.windows)
+    powers = 0.5 ** np.arange(3) * windows.alive
+    task, bonus = (windows.rewards * powers).sum(-1), 7.0 * powers.sum(-1)
+    assert paid == pytest.approx(sorted(float(x[step].mean()) for x in (task, task + bonus) for step in range(2)))
+
+
+def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
+    trainer = counting(3)
+    states = np.asarray(trainer.lanes[0].draw(77))
+    member = trainer.bonuses.members()[0]
+    before = trainer.deviations.copy()
+    trainer._learn(77)  # draws the same windows: keys are made of the seed and the vector step
+    now = member.rewards(states[0]).std()
+    rate = max(0.016, 1 / trainer.paid)
+    assert now > 0 and trainer.deviations[0] == pytest.approx(before[0] + rate * (now - before[0]), rel=1e-5)
+
+
+@pytest.mark.parametrize("bonuses", [["none", "kme"], ["zero", "rnd"]])
+def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, bonuses: list[str]) -> None:
+    made = config(bonuses=bonuses)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    loop.train(made, whole)
+    with pytest.raises(loop.Stopped):
+        loop.train(made, cut, deadline=0.0)
+    for _ in range(2):
+        with pytest.raises(loop.Stopped):
+            loop.train(made, cut, resume=True, deadline=0.0)
+    loop.train(made, cut, resume=True)
+    for name in made.folders():
+        same(*(logs.read(out / name / logs.NAME) for out in (whole, cut)))
+        for file in ("policy.npz", "bonus.npz"):
+            assert (whole / name / file).read_bytes() == (cut / name / file).read_bytes()
+    assert not (cut / "checkpoints").exists()
+
+
+def test_a_run_does_not_depend_on_those_beside_it(tmp_path: Path) -> None:
+    loop.train(config(bonuses=["kme"], seeds=[3]), tmp_path / "alone")
+    loop.train(config(bonuses=["none", "kme"], seeds=[2, 3]), tmp_path / "beside")
+    same(*(logs.read(tmp_path / out / "kme-3" / logs.NAME) for out in ("alone", "beside")))
+
+
+def test_both_policies_are_saved_as_they_act(tmp_path: Path) -> None:
+    trainer = counting(3)
+    trainer.save_policies([tmp_path])
+    lane, states = trainer.lanes[0], np.array([[0.0, 3.0], [2.0, 1.0]], np.float32)
+    for agent, name in enumerate((policy.NAME, policy.EXPLORER)):
+        actor = jax.tree.map(lambda x, a=agent: x[0, a], lane.run.agents.actor)
+        scale = jax.tree.map(lambda x: x[0], lane.run.scale)
+        mean, _ = pair.sac.moments(actor, pair.standardised(states, scale), trainer.settings.agent)
+        np.testing.assert_allclose(policy.load(tmp_path / name).act(states), np.tanh(mean), atol=1e-5)
+    assert policy.load(tmp_path).task == "gym:unused"
+    sampled = policy.load(tmp_path).act(states, rng=np.random.default_rng(0))
+    assert (np.abs(sampled) <= 1).all() and not np.allclose(sampled, policy.load(tmp_path).act(states))
+
+
+def test_actions_reach_the_bounds_of_the_task() -> None:
+    trainer = counting()
+    trainer.task.action_low, trainer.task.action_high = np.array([-2.0]), np.array([6.0])
+    seen: list[Any] = []
+    step = trainer.task.step
+    trainer.task.step = lambda actions: (seen.append(actions), step(actions))[1]  # type: ignore[method-assign]
+    trainer.turn()
+    assert np.min(seen) < -1.5 and np.max(seen) > 5.5 and np.min(seen) >= -2 and np.max(seen) <= 6
+    kept = np.asarray(trainer.lanes[0].replay.rows.actions)
+    assert np.abs(kept).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sac.widht", "128"], "Did you mean 'width'"),
+        (["--sac.size", "tiny"], "Sizes: usual, small"),
+        (["--learner", "dqn"], "learner must be ppo or sac"),
+        (["--ppo.clip", "0.1"], "Add --learner ppo"),
+        (["--envs", "1", "--rollout", "32"], "at least 2"),
+        (["--sac.batch", "0"], "must be at least 1"),
+        (["--sac.explorer_share", "1"], "between 0 and 1"),
+    ],
+)
+def test_nonsense_is_refused_with_what_to_do(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = ["train", "cheetah-run", "--out", str(tmp_path / "x"), "--steps", "64", "--rollout", "64"]
+    learner = [] if "--learner" in words else ["--learner", "sac"]
+    assert main([*base, *learner, *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_glossary_explains_every_number_and_the_board_has_a_group_for_it() -> None:
+    names = {key for row in counting(3).turn() for key in row}
+    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text().split("## `progress.jsonl`")
+    assert {name for name in names if f"`{name}`" not in "".join(text[1:])} == set()
+    for name in names - {"env_steps"}:
+        group = board.tag(name).partition("/")[0]
+        assert group != "ppo"
+        assert any(
+            line.split("|")[2].strip() == group for line in "".join(text[1:]).splitlines() if f"`{name}`" in line
+        )
+
+
+def test_files_of_ppo_do_not_mention_learners() -> None:
+    assert not {"learner", "pair", "numbers"} & set(small().to_json())
+    assert small(options={"ppo": {"clip": "0.1"}}).numbers == {"clip": 0.1}
+
+
+def test_chunks_are_where_the_checkpoint_looks(tmp_path: Path) -> None:
+    trainer = counting(2)
+    state = trainer.state_dict(checkpoint.chunks(tmp_path)) | {"rollout": np.array(2)}
+    again = counting()
+    again.load_state_dict(state, checkpoint.chunks(tmp_path))
+    same(trainer.turn(), again.turn())

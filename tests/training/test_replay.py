@@ -1,0 +1,125 @@
+"""The replay: windows by hand, every transition as likely, rewards found again, files that give the same rows back."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from voronaut.training import replay
+
+SHAPE = replay.Shape(rows=40, envs=3, obs_dim=2, action_dim=1)
+DISCOUNT = 0.9
+
+
+def history(rows: int, *, ends: int = 5, terminates: bool = False) -> replay.Transition:
+    """(1, rows, 3, …): environment e at step t is at (e, t); episodes end after `ends` steps, e steps apart."""
+    t, e = np.meshgrid(np.arange(rows), np.arange(3), indexing="ij")
+    over = (t + e) % ends == ends - 1
+    at = np.stack([e, t], axis=-1).astype(np.float32)
+    led_to = np.stack([e, t + 1 + 1000 * over], axis=-1).astype(np.float32)  # a final state is no first state
+    rewards = np.where((t == 7) & (e == 1) | (t == 20) & (e == 2), 1.0, 0.0).astype(np.float32)
+    none = np.zeros_like(over)
+    flags = (over, none) if terminates else (none, over)
+    return replay.Transition(*(x[None] for x in (at, at[..., :1] / 10, led_to, rewards, *flags)))
+
+
+def filled(happened: replay.Transition) -> replay.Replay:
+    """What was inserted row by row, stacked as one run."""
+    made = replay.empty(1, SHAPE)
+    insert = jax.jit(jax.vmap(replay.insert))
+    for t in range(happened.rewards.shape[1]):
+        made = insert(made, jax.tree.map(lambda x, t=t: x[:, t], happened))
+    return made
+
+
+def drawn(made: replay.Replay, count: int = 4000, *, steps: int = 3, near_reward: float = 0.0) -> replay.Windows:
+    one = jax.tree.map(lambda x: x[0], made)
+    return replay.draw(one, jax.random.key(0), shape=(count,), steps=steps, near_reward=near_reward)
+
+
+def starts(windows: replay.Windows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(t, e) of each window's first step."""
+    return tuple(np.asarray(windows.observations)[:, i].astype(int) for i in (1, 0))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("terminates", [False, True])
+def test_windows_stop_where_episodes_end_and_go_on_from_the_true_final_state(terminates: bool) -> None:
+    windows = drawn(filled(history(30, terminates=terminates)))
+    last, discounts = replay.ends(windows, DISCOUNT)
+    for (t, e), state, discount in zip(zip(*starts(windows), strict=True), last, discounts, strict=True):
+        until_end = 5 - (t + e) % 5
+        length = min(3, until_end, 30 - t)  # what comes after the newest row is not known
+        over = length == until_end
+        assert tuple(state) == (e, t + length + 1000 * over)
+        assert discount == pytest.approx(0.0 if over and terminates else DISCOUNT**length)
+
+
+def test_the_return_of_a_window_is_the_discounted_sum_of_its_own_rewards() -> None:
+    windows = drawn(filled(history(30)))
+    got = replay.returns(windows, windows.rewards, DISCOUNT)
+    for t, e, total in zip(*starts(windows), got, strict=True):
+        wanted = 0.0
+        for i in range(3):
+            wanted += DISCOUNT**i * float((t + i, e) in ((7, 1), (20, 2)))
+            if (t + i + e) % 5 == 4:
+                break
+        assert total == pytest.approx(wanted)
+    assert np.asarray(got).any()  # or nothing was shown
+
+
+def test_every_transition_is_as_likely_and_none_that_is_not_there() -> None:
+    t, e = starts(drawn(filled(history(20)), 30_000, steps=1))
+    counts = np.bincount(t * 3 + e, minlength=60)
+    assert len(counts) == 60 and (np.abs(counts - 500) < 5 * np.sqrt(500)).all()
+
+
+def test_a_share_of_a_batch_starts_shortly_before_a_reward_once_there_is_one() -> None:
+    t, e = starts(drawn(filled(history(30)), 400, near_reward=0.25))
+    near = ((e == 1) & (t <= 7)) | ((e == 2) & (t <= 20))
+    assert near[:100].all() and not near[100:].all()
+    assert {1, 2} == set(e[:100]) and t[:100][e[:100] == 2].min() == 0  # 40 steps before the 20th: cut at the first
+    t, e = starts(drawn(filled(history(6)), 400, near_reward=0.25))  # no reward so far
+    assert {0, 1, 2} == set(e[:100])
+
+
+def test_the_ring_of_rewarded_steps_keeps_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "REMEMBERED", 4)
+    happened = history(12)
+    happened = happened._replace(rewards=np.ones_like(happened.rewards))
+    made, again = filled(happened), replay._refilled(replay.empty(1, SHAPE), happened)
+    assert int(made.rewards[0]) == 36
+    places = {tuple(row) for row in np.asarray(made.rewarded[0])}
+    assert places == {(10, 2), (11, 0), (11, 1), (11, 2)}
+    for one, other in zip(jax.tree.leaves(made), jax.tree.leaves(again), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("saves", [(30,), (10, 30), (1, 2, 17, 30)])
+def test_files_give_the_same_replay_back(tmp_path: Path, saves: tuple[int, ...]) -> None:
+    happened = history(30)
+    start = 0
+    for end in saves:
+        start = replay.append(tmp_path, [filled(jax.tree.map(lambda x, e=end: x[:, :e], happened))], start)
+    [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, 30)
+    for one, other in zip(jax.tree.leaves(filled(happened)), jax.tree.leaves(again), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_rows_after_the_checkpoint_that_is_gone_on_from_do_not_count(tmp_path: Path) -> None:
+    short, long = (filled(jax.tree.map(lambda x, e=e: x[:, :e], history(30))) for e in (10, 30))
+    replay.append(tmp_path, [short], 0)
+    replay.append(tmp_path, [long], 10)
+    [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, 10)
+    assert int(again.filled[0]) == 10
+    with pytest.raises(ValueError, match="30 rows, but the checkpoint was made after 12"):
+        replay.restore([replay.empty(1, SHAPE)], tmp_path, 12)
+
+
+def test_files_hold_a_state_once(tmp_path: Path) -> None:
+    replay.append(tmp_path, [filled(history(30))], 0)
+    numbers = 30 * 3 * (2 + 1 + 1)  # observations, actions and rewards
+    finals, flags = 18 * 2 + 3 * 2, 30 * 3 * 2
+    size = next(tmp_path.iterdir()).stat().st_size
+    assert size < 4 * (numbers + finals) + flags + 3000  # names and headers
