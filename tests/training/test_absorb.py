@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from tests.training.toys import small
 from voronaut import clusters
+from voronaut.training.api import configure
 from voronaut.training.config import Config, make_methods
 from voronaut.training.population import ONLINE, SHUFFLED, Population
 
@@ -89,3 +90,9 @@ def test_what_may_be_chosen() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             make_methods([kind], {kind: options}, {})
+
+
+def test_sac_has_no_rollout_to_absorb_online() -> None:
+    """Its batches are drawn again and again: each draw would be learned once more."""
+    with pytest.raises(ValueError, match="SAC pays batches of its replay"):
+        configure("cheetah-run", learner="sac", bonuses="kme", options={"kme": {"absorb": "online"}})

@@ -81,3 +81,15 @@ class TakesTensors(Protocol):
     """A bonus that takes torch tensors where they are and pays in tensors: adapters on a GPU ask for it."""
 
     takes_tensors: Literal[True]
+
+
+@runtime_checkable
+class PaysInPrograms(Protocol):
+    """A bonus whose rewards can be part of a JAX program: learning from a replay on an accelerator asks for it."""
+
+    def frozen(self) -> Any:
+        """What pays as it is now, a pytree of arrays; alike in shape for all bonuses of equal parameters."""
+
+    @staticmethod
+    def pay(frozen: Any, states: Any) -> Any:
+        """(n, dim) -> (n,): `rewards` inside a program. States that are not finite earn 0."""

@@ -11,6 +11,7 @@ from voronaut.tasks.factory import choose_backend
 from voronaut.tasks.gym_backend import PREFIX
 from voronaut.tasks.table import TOYS, check_variant, find
 from voronaut.training.config import Config, check_numbers, make_methods, paper_defaults
+from voronaut.training.population import ABSORB, ONLINE
 
 LEARNERS = ("ppo", "sac")
 DEFAULT_BONUSES = ("none", "kme")
@@ -61,6 +62,10 @@ def configure(
     for name in set(options or {}) & set(LEARNERS) - {learner}:
         raise ValueError(f"options are given for {name}, but the learner is {learner}. Add --learner {name}.")
     methods = make_methods(names, others, sweep or {}, usual.bonuses)
+    if learner == "sac" and any(ABSORB in method.params for method in methods):
+        raise ValueError(
+            f"{ABSORB}={ONLINE} pays a rollout as it is absorbed; SAC pays batches of its replay. Leave it out."
+        )
     chosen = check_numbers(learner, (options or {}).get(learner, {}), usual.names)
     usual.check(chosen)
     backend = choose_backend(task, backend)

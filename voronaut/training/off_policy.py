@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut import npz
+from voronaut.bonuses import bonus_class
+from voronaut.bonuses.base import PaysInPrograms
 from voronaut.entropy.batch import batch_entropy
-from voronaut.learners import sac
+from voronaut.learners import runs
 from voronaut.tasks.base import Step, VectorTask
 from voronaut.training import checkpoint, policy, replay
 from voronaut.training.config import Config, Method
@@ -27,8 +29,6 @@ from voronaut.training.pair import EXPLOITER, EXPLORER, Lane, settings
 from voronaut.training.population import Population, weight
 
 Floats = NDArray[np.float32]
-RATE = 0.016  # of the bonus's running deviation, per vector step
-LEAST = 1e-8  # a deviation below is none: nothing is paid
 
 
 class SACTrainer:
@@ -36,9 +36,7 @@ class SACTrainer:
 
     def __init__(self, config: Config, task: VectorTask, population: type[Population] = Population) -> None:
         if not np.isfinite([task.action_low, task.action_high]).all():
-            raise ValueError(
-                "SAC needs bounded actions; this task has infinite bounds. Rescale them, or train with PPO."
-            )
+            raise ValueError("SAC needs bounded actions, and this task's are not. Rescale them, or use --learner ppo.")
         self.config, self.task, self.settings = config, task, settings(config.numbers)
         self.seeds = [seed for _, seed in config.runs]
         self.bonuses = population(config, task.obs_dim)
@@ -49,7 +47,6 @@ class SACTrainer:
         self.next_states = np.zeros((len(self.seeds), self.rows, *shape[1:]), np.float32)
         self.recent = np.zeros((len(self.seeds), self.settings.absorb_every, *shape[1:]), np.float32)
         self.returns = np.zeros(shape[:2])  # of the episodes under way
-        self.deviations, self.paid = np.zeros(len(self.seeds)), 0  # of the bonus, and after how many batches
         self.rewarded = np.zeros(len(self.seeds), np.int64)
         self.done, self.total = 0, config.rollouts
         self.appended = 0  # rows of the replay that are in files
@@ -60,7 +57,6 @@ class SACTrainer:
             self.observations = self._shaped(self.task.reset()).copy()
         self.finished: list[dict[int, list[float]]] = [{EXPLOITER: [], EXPLORER: []} for _ in self.seeds]
         self.top = np.full(len(self.seeds), -np.inf)
-        self.bonus_mean = np.zeros(len(self.seeds))
         self.seconds = dict.fromkeys(("collect_seconds", "bonus_seconds", "learn_seconds"), 0.0)
         for row in range(self.rows):
             self._vector_step(self.done * self.rows + row, row)
@@ -91,18 +87,20 @@ class SACTrainer:
         return np.stack(drawn).astype(np.float32)
 
     def _learn(self, t: int) -> None:
-        """Pay what is drawn as the bonus is now, and begin to learn."""
-        with self._timed("bonus_seconds"):
-            states = np.concatenate([np.asarray(lane.draw(t)) for lane in self.lanes])
-            paid, _ = self.bonuses.pay(states, 1)
-            self.paid += 1
-            spread = paid.std(axis=1)
-            self.deviations += max(RATE, 1 / self.paid) * (spread - self.deviations)
-            unit = np.where(self.deviations > LEAST, self.deviations, np.inf)
-            paid /= unit[:, None].astype(np.float32)
-            self.bonus_mean = paid.mean(axis=1)
+        """Pay what is drawn as the bonus is now, and begin to learn: in one program where the bonus can be in it."""
         for lane, rows in self._lanes():
-            lane.learn(paid[rows], t)
+            if self._in_program(rows):
+                lane.draw_and_learn(t)
+                continue
+            with self._timed("bonus_seconds"):
+                states = np.asarray(lane.draw(t))
+                raw = self.bonuses.rewards(states, rows)
+            lane.learn(raw, t)
+
+    def _in_program(self, rows: slice) -> bool:
+        """Bonuses that pay nothing, and on an accelerator those that can: there the host would be in the way."""
+        [first, *_] = self.bonuses.members()[rows]
+        return not first.pays or (on_accelerator() and isinstance(first, PaysInPrograms))
 
     def _keep(self, actions: Floats, step: Step, row: int) -> None:
         """Remember the step, and add up the returns of each policy's episodes."""
@@ -128,6 +126,14 @@ class SACTrainer:
             self.bonuses.absorb(self.recent, t)
         for lane, rows in self._lanes():
             lane.see(self.recent[rows])
+        self._freeze()
+
+    def _freeze(self) -> None:
+        """Show the lanes the bonuses as they are now."""
+        for lane, rows in self._lanes():
+            if self._in_program(rows):
+                own = [bonus.frozen() for bonus in self.bonuses.members()[rows] if bonus.pays]
+                lane.frozen = jax.device_put(runs.stack(own)) if own else None
 
     # What the folder asks for
 
@@ -141,8 +147,6 @@ class SACTrainer:
             "observations": self.observations,
             "returns": self.returns,
             "recent": self.recent,
-            "deviations": self.deviations,
-            "paid": np.array(self.paid),
         }
         for index, lane in enumerate(self.lanes):
             leaves = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(lane.run))}
@@ -157,8 +161,8 @@ class SACTrainer:
             lane.run = jax.tree.unflatten(tree, [saved[str(i)] for i in range(len(leaves))])
         self.bonuses.load_state_dict(checkpoint.part(arrays, "bonus"))
         self.observations = self._shaped(self.task.load_state_dict(checkpoint.part(arrays, "task"))).copy()
-        self.recent, self.deviations = arrays["recent"].copy(), arrays["deviations"].copy()
-        self.paid, self.done = int(arrays["paid"]), int(arrays["rollout"])
+        self.recent, self.done = arrays["recent"].copy(), int(arrays["rollout"])
+        self._freeze()
         if self.task.resumes_exactly:
             self.observations, self.returns = arrays["observations"].copy(), arrays["returns"].copy()
         self.appended = self.done * self.rows
@@ -183,11 +187,13 @@ class SACTrainer:
         """A pair, unless there is no bonus or one agent is to have it all."""
         config, pays = self.config, method.kind != "none"
         shape = replay.Shape(config.rollouts * self.rows, config.envs, self.task.obs_dim, self.task.action_dim)
+        given = weight(method.scale, 0.0) if pays else 0.0
+        kind = bonus_class(method.kind)
+        pay = kind.pay if on_accelerator() and issubclass(kind, PaysInPrograms) else None
         if not (pays and config.pair):
-            return Lane(seeds, shape, (config.envs,), (weight(method.scale, 0.0) if pays else 0.0,), self.settings)
+            return Lane(seeds, shape, (config.envs,), (given,), self.settings, pay)
         explorers = min(max(1, round(config.envs * self.settings.explorer_share)), config.envs - 1)
-        weights = (0.0, weight(method.scale, 0.0))
-        return Lane(seeds, shape, (config.envs - explorers, explorers), weights, self.settings)
+        return Lane(seeds, shape, (config.envs - explorers, explorers), (0.0, given), self.settings, pay)
 
     def _lanes(self) -> Iterator[tuple[Lane, slice]]:
         """Each lane, and which of all runs are its."""
@@ -207,10 +213,9 @@ class SACTrainer:
 
     def _rows(self) -> Rows:
         started = time.perf_counter()
-        stats = [lane.stats for lane, rows in self._lanes() for _ in lane.seeds]
-        places = [place for lane in self.lanes for place in range(len(lane.seeds))]
+        learned = [_learned(lane, place) for lane in self.lanes for place in range(len(lane.seeds))]
         rows = []
-        for run, (each, place) in enumerate(zip(stats, places, strict=True)):
+        for run, numbers in enumerate(learned):
             mine, theirs = (self.finished[run][who] for who in (EXPLOITER, EXPLORER))
             row: dict[str, Any] = {
                 "env_steps": self.done * self.config.rollout,
@@ -219,12 +224,10 @@ class SACTrainer:
                 "episodes": len(mine) + len(theirs),
                 "rewarded_steps": int(self.rewarded[run]),
                 "max_step_reward": float(self.top[run]),
-                "bonus_mean": float(self.bonus_mean[run]),
-                "bonus_deviation": float(self.deviations[run]),
                 "state_entropy": batch_entropy(self.next_states[run]),
                 **self.seconds,
             }
-            rows.append(row | _learned(each, place))
+            rows.append(row | numbers)
         self.seconds["learn_seconds"] += time.perf_counter() - started  # reading stats waits for learning
         return rows
 
@@ -242,11 +245,16 @@ class _Timer:
         self.sums[self.name] += time.perf_counter() - self.started
 
 
+def on_accelerator() -> bool:
+    """Whether JAX computes on anything but a CPU."""
+    return jax.default_backend() != "cpu"
+
+
 def _grouped(config: Config) -> list[tuple[Method, list[int]]]:
     """Which runs are one program: on an accelerator all of a method, on a CPU each by itself."""
-    if jax.default_backend() == "cpu":
-        return [(method, [seed]) for method, seed in config.runs]
-    return [(method, list(config.seeds)) for method in config.methods]
+    if on_accelerator():
+        return [(method, list(config.seeds)) for method in config.methods]
+    return [(method, [seed]) for method, seed in config.runs]
 
 
 def _scaled(actions: Floats, task: VectorTask) -> NDArray[np.float64]:
@@ -255,13 +263,14 @@ def _scaled(actions: Floats, task: VectorTask) -> NDArray[np.float64]:
     return np.asarray(low + (actions.astype(np.float64) + 1) / 2 * (high - low))
 
 
-def _learned(stats: sac.Stats | None, run: int) -> dict[str, float]:
+def _learned(lane: Lane, run: int) -> dict[str, float]:
     """The last gradient step's numbers: the exploiter's by their names, the explorer's with `explorer_` before them."""
-    if stats is None:
-        return {}
-    named = stats._asdict()
+    if lane.stats is None:
+        return {"bonus_mean": 0.0, "bonus_deviation": 0.0}
+    named = lane.stats.agents._asdict()
     named["policy_entropy"] = named.pop("entropy")  # `entropy` is PPO's
-    return {
+    bonus = {"bonus_mean": lane.stats.bonus, "bonus_deviation": lane.run.deviation}
+    return {name: float(np.asarray(values)[run]) for name, values in bonus.items()} | {
         prefix + name: float(value)
         for name, values in named.items()
         for prefix, value in zip(("", "explorer_"), np.asarray(values)[run], strict=False)

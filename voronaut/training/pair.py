@@ -7,7 +7,7 @@ both is an explorer by itself.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +21,8 @@ from voronaut.training import replay
 
 Floats = NDArray[np.float32]
 EXPLOITER, EXPLORER = 0, 1
+RATE = 0.016  # of the bonus's running deviation, per vector step
+LEAST = 1e-8  # a deviation below is none: nothing is paid
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +82,15 @@ class Run(NamedTuple):
 
     agents: sac.Agent
     scale: Scale
+    deviation: Array  # running, of the bonus
+    batches: Array  # () paid so far
+
+
+class Stats(NamedTuple):
+    """Of the last gradient step of a vector step."""
+
+    agents: sac.Stats  # (agents,)
+    bonus: Array  # () mean, in deviations
 
 
 def standardised(observations: Array, scale: Scale) -> Array:
@@ -107,18 +118,19 @@ def act(run: Run, observations: Array, key: Array, shares: tuple[int, ...], sett
 
 
 def learn(
-    run: Run, windows: replay.Windows, bonus: Array, weights: tuple[float, ...], key: Array, settings: Settings
-) -> tuple[sac.Agent, sac.Stats]:
-    """All gradient steps of a vector step: windows (steps, batch, …), their bonus (steps, batch, n), as it is paid.
+    run: Run, windows: replay.Windows, raw: Array, weights: tuple[float, ...], key: Array, settings: Settings
+) -> tuple[Run, Stats]:
+    """All gradient steps of a vector step: windows (steps, batch, …) and what their states earn, (steps, batch, n).
 
-    Agent i is paid by the task and weights[i] times the bonus. Stats are the last step's, of each agent.
+    Agent i is paid by the task and weights[i] times the bonus, which is in units of its running deviation.
     """
-    task = replay.returns(windows, windows.rewards, settings.discount)
-    extra = replay.returns(windows, bonus, settings.discount)
+    batches = run.batches + 1
+    deviation = run.deviation + jnp.maximum(RATE, 1 / batches) * (raw.std() - run.deviation)
+    bonus = raw / jnp.where(deviation > LEAST, deviation, jnp.inf)
+    task, extra = (replay.returns(windows, paid, settings.discount) for paid in (windows.rewards, bonus))
     last, discounts = replay.ends(windows, settings.discount)
     first, last = (standardised(states, run.scale) for states in (windows.observations, last))
     rewards = jnp.stack([task + share * extra for share in weights], axis=1)  # (steps, agents, batch)
-    batches = sac.Batch(first, windows.actions, rewards, last, discounts)
 
     def step(agents: sac.Agent, given: tuple[sac.Batch, Array]) -> tuple[sac.Agent, sac.Stats]:
         batch, keys = given
@@ -129,8 +141,9 @@ def learn(
         return jax.vmap(one)(agents, batch.rewards, keys)
 
     keys = jax.random.split(key, (settings.gradient_steps, len(weights)))
-    agents, stats = jax.lax.scan(step, run.agents, (batches, keys))
-    return agents, jax.tree.map(lambda each: each[-1], stats)
+    agents, stats = jax.lax.scan(step, run.agents, (sac.Batch(first, windows.actions, rewards, last, discounts), keys))
+    after = run._replace(agents=agents, deviation=deviation, batches=batches)
+    return after, Stats(jax.tree.map(lambda each: each[-1], stats), bonus.mean())
 
 
 class Programs(NamedTuple):
@@ -139,32 +152,44 @@ class Programs(NamedTuple):
     act: Any
     draw: Any
     learn: Any
+    draw_and_learn: Any
     insert: Any
     seen: Any
 
 
 @functools.cache
-def programs(settings: Settings, shares: tuple[int, ...], weights: tuple[float, ...]) -> Programs:
+def programs(
+    settings: Settings, shares: tuple[int, ...], weights: tuple[float, ...], pay: Callable[[Any, Array], Array] | None
+) -> Programs:
     """Compiled for lanes of runs that share out their environments alike."""
     size = (settings.gradient_steps, settings.batch)
     draw = functools.partial(replay.draw, shape=size, steps=settings.n_step, near_reward=settings.near_reward)
+    taught = functools.partial(learn, weights=weights, settings=settings)
 
-    def keyed(function: Any, use: int) -> Any:
-        """The function with a key from (seed, vector step, use) alone: no random state to save."""
-
-        def one(seed: Array, t: Array, *rest: Any) -> Any:
-            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), t), use)
-            return function(*rest, key=key)
-
-        return lambda seeds, t, *rest: jax.vmap(one, in_axes=(0, None, *[0] * len(rest)))(seeds, t, *rest)
+    def drawn_and_taught(run: Run, memory: replay.Replay, frozen: Any, key: tuple[Array, Array]) -> tuple[Run, Stats]:
+        windows = draw(memory, key=key[0])
+        states = windows.next_states
+        raw = jnp.zeros(states.shape[:-1]) if pay is None else pay(frozen, states.reshape(-1, states.shape[-1]))
+        return taught(run, windows, raw.reshape(states.shape[:-1]), key=key[1])
 
     return Programs(
-        jax.jit(keyed(functools.partial(act, shares=shares, settings=settings), 0)),
-        jax.jit(keyed(draw, 1)),
-        jax.jit(keyed(functools.partial(learn, weights=weights, settings=settings), 2)),
+        jax.jit(_keyed(functools.partial(act, shares=shares, settings=settings), 0)),
+        jax.jit(_keyed(draw, 1)),
+        jax.jit(_keyed(taught, 2), donate_argnums=2),
+        jax.jit(_keyed(drawn_and_taught, 1, 2), donate_argnums=2),
         jax.jit(jax.vmap(replay.insert), donate_argnums=0),
         jax.jit(jax.vmap(seen)),
     )
+
+
+def _keyed(function: Any, *uses: int) -> Any:
+    """(seeds, vector step, …) -> the function of every run with keys from these and the use alone: nothing to save."""
+
+    def one(seed: Array, t: Array, *rest: Any) -> Any:
+        keys = [jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), t), use) for use in uses]
+        return function(*rest, key=keys[0] if len(keys) == 1 else tuple(keys))
+
+    return lambda seeds, t, *rest: jax.vmap(one, in_axes=(0, None, *[0] * len(rest)))(seeds, t, *rest)
 
 
 class Lane:
@@ -175,18 +200,21 @@ class Lane:
 
     def __init__(
         self, seeds: Sequence[int], shape: replay.Shape, shares: tuple[int, ...], weights: tuple[float, ...],
-        settings: Settings,
+        settings: Settings, pay: Callable[[Any, Array], Array] | None = None,
     ) -> None:  # fmt: skip
         self.seeds, self.shares = np.asarray(seeds, np.uint32), shares
-        self.programs = programs(settings, shares, weights)
+        self.programs = programs(settings, shares, weights, pay)
         make = functools.partial(sac.init, obs_dim=shape.obs_dim, action_dim=shape.action_dim, settings=settings.agent)
         generators = [[np.random.default_rng([seed, i, 0]) for i in range(len(weights))] for seed in seeds]
         agents = runs.stack([runs.stack([make(rng) for rng in both]) for both in generators])
         nothing = np.zeros((len(seeds), shape.obs_dim), np.float32)
-        self.run = Run(agents, Scale(nothing, nothing + 1, nothing[:, 0]))
+        self.run = Run(
+            agents, Scale(nothing, nothing + 1, nothing[:, 0]), nothing[:, 0], nothing[:, 0].astype(np.int32)
+        )
         self.replay = replay.empty(len(seeds), shape)
         self.windows: Any = None
-        self.stats: sac.Stats | None = None  # (runs, agents) of the last gradient step
+        self.frozen: Any = None  # what `pay` pays by, new after every update of the bonus
+        self.stats: Stats | None = None
 
     def act(self, observations: Floats, t: int) -> Array:
         """(runs, envs, d) -> (runs, envs, a), not waited for."""
@@ -198,11 +226,14 @@ class Lane:
         states = self.windows.next_states
         return states.reshape(len(self.seeds), -1, states.shape[-1])
 
-    def learn(self, bonus: Floats, t: int) -> None:
-        """Begin to learn from the windows drawn last, whose states are paid (runs, states)."""
-        paid = bonus.reshape(self.windows.rewards.shape)
-        agents, self.stats = self.programs.learn(self.seeds, t, self.run, self.windows, paid)
-        self.run = self.run._replace(agents=agents)
+    def learn(self, raw: Floats, t: int) -> None:
+        """Begin to learn from the windows drawn last, whose states earn (runs, states)."""
+        paid = raw.reshape(self.windows.rewards.shape)
+        self.run, self.stats = self.programs.learn(self.seeds, t, self.run, self.windows, paid)
+
+    def draw_and_learn(self, t: int) -> None:
+        """`draw` and `learn` as one program that pays by `frozen`; a bonus that pays nothing needs none."""
+        self.run, self.stats = self.programs.draw_and_learn(self.seeds, t, self.run, self.replay, self.frozen)
 
     def keep(self, step: replay.Transition) -> None:
         """Remember what happened in one vector step, (runs, envs, …)."""

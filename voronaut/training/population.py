@@ -48,7 +48,7 @@ class Stack:
         """(runs, ..., dim) -> (runs, ...): what each run's states would earn from its own bonus."""
         states = self._checked(next_states)
         if not self._one_program(states):
-            return np.stack(self._each(lambda member, own: member.rewards(own), states))
+            return np.stack(self._each(self._kind.rewards, states))
         flat = states.reshape(len(self.members), -1, self.dim)
         paid: NDArray[np.floating[Any]] = self._kind.rewards_many(self.members, flat)
         return paid.reshape(states.shape[:-1])
@@ -59,7 +59,7 @@ class Stack:
         if self._one_program(states):
             self._kind.update_many(self.members, states.reshape(len(self.members), -1, self.dim))
         else:
-            self._each(lambda member, own: member.update(own), states)
+            self._each(self._kind.update, states)
 
     def step(self, next_states: Any, orders: Sequence[NDArray[np.int64]] | None = None) -> NDArray[np.float32]:
         """Algorithm 1: each run's states (runs, ..., dim) are paid and absorbed one by one -> (runs, ...).
@@ -71,7 +71,7 @@ class Stack:
         orders = [np.arange(flat.shape[1])] * len(flat) if orders is None else orders
         shuffled = [own[order] for own, order in zip(flat, orders, strict=True)]
         paid = np.empty(flat.shape[:-1], np.float32)
-        walked = self._each(lambda member, own: member.step(own), shuffled)
+        walked = self._each(self._kind.step, shuffled)
         for run, (order, rewards) in enumerate(zip(orders, walked, strict=True)):
             paid[run, order] = rewards
         return paid.reshape(states.shape[:-1])
@@ -130,6 +130,11 @@ class Population:
             paid[rows] = self.pay_stack(stack, next_states[rows], absorb, rollout)
             took.append(time.perf_counter() - started)
         return paid, np.array(took)
+
+    def rewards(self, states: NDArray[np.float32], runs: slice) -> NDArray[np.float32]:
+        """What states (some runs, n, d) would earn from these runs' bonuses; changes nothing."""
+        threads = min(cores(), runs.stop - runs.start)
+        return np.asarray(Stack(self.members()[runs], threads=threads).rewards(states), np.float32)
 
     def absorb(self, next_states: NDArray[np.float32], rollout: int) -> NDArray[np.float64]:
         """Let every bonus learn from its own run's states; the seconds that took, by method."""

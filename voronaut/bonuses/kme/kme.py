@@ -50,6 +50,8 @@ class KME(Saved):
     takes_tensors: Literal[True] = True
     rewards_many = staticmethod(many.rewards)
     update_many = staticmethod(many.update)
+    frozen = many.frozen
+    pay = staticmethod(many.pay)
 
     def __init__(  # noqa: PLR0913
         self,

@@ -1,7 +1,7 @@
-"""Many KMEs of equal size as one XLA program, for machines with an accelerator."""
+"""Many KMEs of equal size as one XLA program, and KME inside a program of others, for machines with an accelerator."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,48 @@ def update(members: Sequence["KME"], states: NDArray[Any]) -> None:
     for run, member in enumerate(members):
         member._centers, member._counts = centers[run], counts[run]
         member._absorbed(own[run])
+
+
+class Frozen(NamedTuple):
+    """Clusters as they are, for programs that pay by them."""
+
+    centers: NDArray[Any]
+    lead: NDArray[np.int32]  # counts above the least
+    origin: NDArray[np.float32]
+    step_size: NDArray[Any]
+    balance: NDArray[Any]
+    floor: NDArray[Any]
+    is_log: NDArray[np.bool_]
+    ready: NDArray[np.bool_]
+
+
+def frozen(member: "KME") -> Frozen:
+    """What `pay` needs. KMEs that read their states otherwise than by a shift, or have their own rules, are refused."""
+    member._sync()
+    if member.settings.normalize or member.features is not None or _own_rules(member):
+        raise ValueError("inside a program KME has no features, normalize, replay and no balance or step_size 'auto'.")
+    rules, dtype = member._rules, member.settings.dtype
+    step_size, balance, floor = (np.asarray(x, dtype) for x in (rules.step_size, rules.balance, member._floor))
+    lead = (member._counts - member._counts.min()).astype(np.int32)
+    origin = np.asarray(member._frame.to_states(np.zeros((1, member.dim)))[0], np.float32)
+    is_log, ready = np.asarray(member.settings.objective == "log"), np.asarray(not member._empty)
+    return Frozen(member._centers, lead, origin, step_size, balance, floor, is_log, ready)
+
+
+def pay(frozen: Frozen, states: Any) -> Any:
+    """(n, dim) -> (n,): rewards of float32 states, inside a program."""
+    import jax
+    import jax.numpy as jnp
+
+    from voronaut.kernels.xla import kmeans
+
+    clusters = kmeans.Clusters(frozen.centers, frozen.lead)  # type: ignore[arg-type]
+    relative = (states - frozen.origin).astype(frozen.centers.dtype)
+    good = jnp.isfinite(relative).all(axis=1)
+    chosen = {"step_size": frozen.step_size, "balance": frozen.balance, "floor": frozen.floor}
+    by = [lambda own, name=name: kmeans.rewards(clusters, own, objective=name, **chosen) for name in ("sqrt", "log")]
+    paid = jax.lax.cond(frozen.is_log, by[1], by[0], jnp.where(good[:, None], relative, 0))
+    return jnp.where(good & frozen.ready, paid, 0)
 
 
 def _clusters(members: Sequence["KME"]) -> tuple[NDArray[Any], NDArray[np.int64]]:

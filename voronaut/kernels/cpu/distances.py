@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.kernels.compiled import compiled
+from voronaut.kernels.compiled import compiled, inlined
 from voronaut.kernels.rules import SQRT, Rules
 
 Floats = NDArray[np.floating[Any]]
@@ -148,7 +148,7 @@ def move(state: Floats, i: int, step_size: float, centers: Floats) -> None:
         centers[p, i] = step_size * state[p] + (1 - step_size) * centers[p, i]
 
 
-@compiled
+@inlined
 def least_two(room: Scratch) -> tuple[int, float, float]:
     """Where room.value is least, the least and the next: both ≥ 0. OUT: room.value, +inf where it was least."""
     place = lowest(room.value_bits, room.order)
