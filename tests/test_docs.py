@@ -15,7 +15,6 @@ import pytest
 
 from voronaut import cli
 from voronaut.cli import commands
-from voronaut.training.api import configure
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,9 +63,8 @@ def test_voronaut_commands_parse(page: Path) -> None:
         if words[:1] == ["voronaut"]:
             options, rest = cli.parser().parse_known_args(words[1:])
             if options.command == "train":
-                sweep = commands.sweep_options(options.sweep or [])
-                bonuses = options.bonuses or ["none", "kme"]
-                configure(options.task, bonuses=bonuses, options=commands.bonus_options(rest), sweep=sweep)
+                options.rest = rest
+                commands.train_config(options)
             else:
                 assert not rest
 

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 
 def bonus_options(rest: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -30,18 +31,23 @@ def sweep_options(texts: Sequence[str]) -> dict[str, list[str]]:
     return sweep
 
 
-def run_train(options: argparse.Namespace) -> int:
-    """`voronaut train`."""
+def train_config(options: argparse.Namespace) -> Any:
+    """The `Config` of what was typed behind `voronaut train`."""
     from voronaut.training.api import configure
-    from voronaut.training.command import train
 
     names = ("learner", "pair", "bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    config = configure(
+    return configure(
         options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])
     )
+
+
+def run_train(options: argparse.Namespace) -> int:
+    """`voronaut train`."""
+    from voronaut.training.command import train
+
     begin = {"resume": options.resume, "restart": options.restart}
-    return train(config, options.out, **begin, quiet=options.quiet, wandb=options.wandb)
+    return train(train_config(options), options.out, **begin, quiet=options.quiet, wandb=options.wandb)
 
 
 def run_reproduce(options: argparse.Namespace) -> int:
