@@ -8,7 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import unwrap_vec_wrapper
 
 from voronaut import npz
-from voronaut.adapters.sb3_env import BonusVecEnv
+from voronaut.adapters.sb3.env import BonusVecEnv
 
 
 class BonusCallback(BaseCallback):

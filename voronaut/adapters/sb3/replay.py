@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
-from voronaut.adapters.sb3_env import RECORDER, BonusVecEnv
+from voronaut.adapters.sb3.env import RECORDER, BonusVecEnv
 
 
 class _PaysWhenSampled(ReplayBuffer):

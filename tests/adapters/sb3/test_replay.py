@@ -10,7 +10,7 @@ from stable_baselines3 import SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 import voronaut as vn
-from tests.adapters.test_sb3 import kme, learn, tiny
+from tests.adapters.sb3.test_env import kme, learn, tiny
 from tests.adapters.worlds import DictWalkEnv, Spy, walks
 from voronaut.conformance.walk import replay
 from voronaut.sb3 import BonusCallback, BonusDictReplayBuffer, BonusReplayBuffer, BonusVecEnv

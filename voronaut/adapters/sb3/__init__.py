@@ -1,0 +1,7 @@
+"""Stable-Baselines3: `env = BonusVecEnv(env, bonus)` and nothing else."""
+
+from voronaut.adapters.sb3.env import BonusVecEnv  # isort: skip  (first: it says which library is missing)
+from voronaut.adapters.sb3.callback import BonusCallback
+from voronaut.adapters.sb3.replay import BonusDictReplayBuffer, BonusReplayBuffer
+
+__all__ = ["BonusCallback", "BonusDictReplayBuffer", "BonusReplayBuffer", "BonusVecEnv"]
