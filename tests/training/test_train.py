@@ -17,7 +17,7 @@ import voronaut as vn
 from tests.training.toys import small
 from voronaut import machine, npz
 from voronaut.cli import main
-from voronaut.tasks.envpool_backend import EnvpoolTask
+from voronaut.tasks.backends.envpool import EnvpoolTask
 from voronaut.training import checkpoint, command, loop
 from voronaut.training.config import Config
 from voronaut.training.folder import Rows

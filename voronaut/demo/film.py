@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from voronaut import npz
 from voronaut.entropy.batch import batch_entropy
 from voronaut.plotting import COLORS, figure
-from voronaut.tasks.toy import MAZE, Plan, read_plan, walls
+from voronaut.tasks.backends.maze import MAZE, Plan, read_plan, walls
 from voronaut.training.watching import logs, snapshots
 
 METHODS = {"none": "PPO", "kme": "PPO + KME"}

@@ -3,10 +3,10 @@
 import importlib
 import importlib.util
 
+from voronaut.tasks.backends.maze import EPISODE_STEPS as TOY_STEPS
 from voronaut.tasks.base import Step, VectorTask
 from voronaut.tasks.factory import BACKENDS, choose_backend, make
 from voronaut.tasks.table import EPISODE_STEPS, TASKS, TOYS, VARIANTS, Task, find
-from voronaut.tasks.toy import EPISODE_STEPS as TOY_STEPS
 
 __all__ = [
     "BACKENDS",

@@ -3,12 +3,12 @@
 import importlib.util
 from collections.abc import Sequence
 
+from voronaut.tasks.backends.dm_control import DmControlTask
+from voronaut.tasks.backends.envpool import EnvpoolTask
+from voronaut.tasks.backends.gymnasium import PREFIX, GymTask
+from voronaut.tasks.backends.maze import MazeTask
 from voronaut.tasks.base import VectorTask
-from voronaut.tasks.dm_backend import DmControlTask
-from voronaut.tasks.envpool_backend import EnvpoolTask
-from voronaut.tasks.gym_backend import PREFIX, GymTask
 from voronaut.tasks.table import EPISODE_STEPS, TOYS, find
-from voronaut.tasks.toy import MazeTask
 
 BACKENDS = ("auto", "dm_control", "envpool")
 

@@ -9,11 +9,11 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from voronaut.tasks.backends.dm_control import DmControlTask
+from voronaut.tasks.backends.maze import MazeTask
 from voronaut.tasks.base import Array, VectorTask
-from voronaut.tasks.dm_backend import DmControlTask
 from voronaut.tasks.factory import make
 from voronaut.tasks.table import EPISODE_STEPS, TOYS, find
-from voronaut.tasks.toy import MazeTask
 
 
 class SparseEnv(gymnasium.Env[Array, Array]):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from voronaut import presets
 from voronaut.bonuses import BONUSES
+from voronaut.tasks.backends.gymnasium import PREFIX
 from voronaut.tasks.factory import choose_backend
-from voronaut.tasks.gym_backend import PREFIX
 from voronaut.tasks.table import TOYS, check_variant, find
 from voronaut.training.config import Config, check_numbers, make_methods, paper_defaults
 from voronaut.training.population import ABSORB, ONLINE

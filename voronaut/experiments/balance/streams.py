@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.tasks.toy import MazeTask
+from voronaut.tasks.backends.maze import MazeTask
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator

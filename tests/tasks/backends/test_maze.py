@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from voronaut import tasks
+from voronaut.tasks.backends.maze import EPISODE_STEPS, MARGIN, MAZE, SPEED, MazeTask, read_plan, walls
 from voronaut.tasks.base import Step, VectorTask
-from voronaut.tasks.toy import EPISODE_STEPS, MARGIN, MAZE, SPEED, MazeTask, read_plan, walls
 
 SMALL = """
 +--+--+

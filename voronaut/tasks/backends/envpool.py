@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.tasks.backends.tape import Tape
 from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, require, sparse
 from voronaut.tasks.table import EPISODE_STEPS, Task
-from voronaut.tasks.tape import Tape
 
 
 class EnvpoolTask:

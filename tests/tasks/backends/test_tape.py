@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voronaut.tasks.tape import Tape
+from voronaut.tasks.backends.tape import Tape
 
 N, A = 3, 2
 

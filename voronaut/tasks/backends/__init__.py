@@ -1,0 +1,1 @@
+"""One file per simulator, each a `VectorTask`; `factory.make` chooses among them."""
