@@ -65,7 +65,8 @@ def test_voronaut_commands_parse(page: Path) -> None:
             if options.command == "train":
                 sweep = commands.sweep_options(options.sweep or [])
                 bonuses = options.bonuses or ["none", "kme"]
-                configure(options.task, bonuses=bonuses, options=commands.bonus_options(rest), sweep=sweep)
+                given = {"learner": options.learner or "ppo", "options": commands.bonus_options(rest), "sweep": sweep}
+                configure(options.task, bonuses=bonuses, **given)
             else:
                 assert not rest
 
