@@ -1,4 +1,5 @@
-# make run: the main job.  make test: everything CI checks.  All set up .venv by themselves; make setup does only that.
+# make run: the main job.  make quick: the inner loop.  make test: everything CI checks.
+# All set up .venv by themselves; make setup does only that.
 export OMP_NUM_THREADS = 1
 PYTHON ?= python3
 BIN = .venv/bin
@@ -7,9 +8,16 @@ READY = .venv/ready
 RAY = .venv-ray/bin
 RAY_READY = .venv-ray/ready
 
-.PHONY: run test setup lint bench rllib docs wheel
+# Reference ≡ kernels, one adapter, one short training: under two minutes on two cores.
+QUICK = tests/test_clusters.py tests/test_usage.py tests/kernels/test_every_machine.py tests/kernels/cpu tests/kernels/xla \
+	tests/adapters/test_gymnasium.py tests/training/test_on_policy.py tests/training/watching/test_snapshots.py
+
+.PHONY: run quick test setup lint bench rllib docs wheel
 run: $(READY)
 	$(BIN)/python examples/cheetah.py
+
+quick: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(QUICK)
 
 # Setting up two environments, lint and RLlib use one core each: side by side they take half as long.
 test:

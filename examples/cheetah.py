@@ -10,7 +10,7 @@ import numpy as np
 
 import voronaut as vn
 from voronaut.plotting import COLORS, figure
-from voronaut.training.logs import read
+from voronaut.training.watching.logs import read
 
 NAMES = {"none": "PPO alone", "kme": "PPO + KME"}
 steps = float(sys.argv[1]) if len(sys.argv) > 1 else 1.6e6

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from voronaut import cli, commands
+from voronaut import cli
+from voronaut.cli import commands
 from voronaut.training.api import configure
 
 ROOT = Path(__file__).parents[1]

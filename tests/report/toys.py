@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import voronaut as vn
-from voronaut.training import snapshots
-from voronaut.training.snapshots import Snapshot
+from voronaut.training.watching import snapshots
+from voronaut.training.watching.snapshots import Snapshot
 
 ROLLOUT = 100
 HEALTHY = {"kme/empty_cells": 0.0, "kme/clamped_gaps": 0.0, "kme/cell_mass_cv": 0.3, "kme/entropy": 1.0,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from voronaut.commands import bonus_options, sweep_options
+from voronaut.cli.commands import bonus_options, sweep_options
 from voronaut.training.api import configure
 from voronaut.training.config import make_methods
 from voronaut.training.population import check_scale, weight

@@ -18,9 +18,10 @@ from tests.training.test_train import TRAIN, rows, same
 from tests.training.toys import small
 from voronaut import files, npz
 from voronaut.cli import main
-from voronaut.training import checkpoint, command, folder, logs, loop
+from voronaut.training import checkpoint, command, folder, loop
 from voronaut.training.folder import Rows
 from voronaut.training.on_policy import PPOTrainer
+from voronaut.training.watching import logs
 
 CONFIG = small(seeds=1, bonuses=["kme"])
 LEFT = ".000009.npz.a1b2c3d4.part"  # what a killed write leaves

@@ -9,9 +9,10 @@ import pytest
 
 from tests.training.toys import Counter, small
 from voronaut.cli import main
-from voronaut.training import board, checkpoint, logs, loop, off_policy, pair, policy
+from voronaut.training import checkpoint, loop, off_policy, pair, policy
 from voronaut.training.config import Config
 from voronaut.training.off_policy import SACTrainer
+from voronaut.training.watching import board, logs
 
 TINY = {"width": 8, "batch": 8, "gradient_steps": 2, "random_steps": 32, "absorb_every": 4}
 SECONDS = {"collect_seconds", "bonus_seconds", "learn_seconds"}

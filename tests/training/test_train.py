@@ -18,10 +18,11 @@ from tests.training.toys import small
 from voronaut import machine, npz
 from voronaut.cli import main
 from voronaut.tasks.envpool_backend import EnvpoolTask
-from voronaut.training import checkpoint, command, logs, loop
+from voronaut.training import checkpoint, command, loop
 from voronaut.training.config import Config
 from voronaut.training.folder import Rows
 from voronaut.training.on_policy import PPOTrainer
+from voronaut.training.watching import logs
 
 SECONDS = ("collect_seconds", "bonus_seconds", "learn_seconds", "method_bonus_seconds")
 TRAIN = ["train", "cheetah-run", "--seeds", "1", "--steps", "128", "--rollout", "64", "--envs", "2", "--quiet",

@@ -27,7 +27,7 @@ class _PaysWhenSampled(ReplayBuffer):
     def add(self, *args: Any, **kwargs: Any) -> None:
         """Store a transition; its reward is the environment's own."""
         infos = kwargs["infos"] if "infos" in kwargs else args[5]
-        self._meet(infos)
+        self._find_bonus(infos)
         super().add(*args, **kwargs)
 
     def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
@@ -47,10 +47,10 @@ class _PaysWhenSampled(ReplayBuffer):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the environment, which is met again at the next step."""
+        """Without the environment, which is found again at the next step."""
         return {name: value for name, value in self.__dict__.items() if name != "_recorder"}
 
-    def _meet(self, infos: Any) -> None:
+    def _find_bonus(self, infos: Any) -> None:
         recorder = infos[0].get(RECORDER)
         if recorder is self._recorder and recorder is not None:
             return

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.missing import install
+
 try:
     import jax
     import jax.numpy as jnp
     from jax import lax
 except ImportError as error:
-    raise ImportError("jax is missing. Install it with: pip install 'voronaut[jax]'") from error
+    raise install("jax", "jax") from error
 
 Array = Any  # a NumPy or a JAX array: the first call carries the former to the device
 Layers = list[tuple[Array, Array]]

@@ -10,7 +10,7 @@ from voronaut import missing
 from voronaut.demo import film
 from voronaut.training.api import configure
 from voronaut.training.config import Config
-from voronaut.training.progress import shown
+from voronaut.training.watching.progress import shown
 
 STEPS = 327_680
 SETTINGS: dict[str, Any] = {"envs": 16, "rollout": 4096}

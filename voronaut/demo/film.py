@@ -11,7 +11,7 @@ from voronaut import npz
 from voronaut.entropy.batch import batch_entropy
 from voronaut.plotting import COLORS, figure
 from voronaut.tasks.toy import MAZE, Plan, read_plan, walls
-from voronaut.training import logs, snapshots
+from voronaut.training.watching import logs, snapshots
 
 METHODS = {"none": "PPO", "kme": "PPO + KME"}
 PARTS = 4  # a cell of the maze has PARTS × PARTS squares

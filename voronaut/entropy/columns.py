@@ -18,7 +18,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Columns(NamedTuple):
-    """What the first rows told about each column. Arrays over the kept columns, but for `typical` (all columns)."""
+    """What the first rows told about each column. Arrays are over the kept columns."""
 
     kept: NDArray[np.int64]
     centre: Floats

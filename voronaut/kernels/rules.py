@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 SQRT, LOG = 0, 1
 OBJECTIVES = {"sqrt": SQRT, "log": LOG}
+LOG_FLOOR = 1e-3  # of the mean gap: where LOG is cut off
+FAR = 64.0  # spreads from the reference point: farther states move it; float32 has 2^18 steps left there
 
 
 class Rules(NamedTuple):

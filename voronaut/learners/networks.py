@@ -4,13 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-
-try:
-    import jax.numpy as jnp
-except ImportError as error:
-    raise ImportError("jax is missing. Install it with: pip install 'voronaut[train]'") from error
 
 Array = Any  # a NumPy array between calls, a jax.Array inside a program
 Floats = NDArray[np.floating[Any]]

@@ -18,14 +18,10 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-
-try:
-    import jax
-    import jax.numpy as jnp
-except ImportError as error:
-    raise ImportError("jax is missing. Install it with: pip install 'voronaut[train]'") from error
 
 from voronaut.learners.networks import Array, Floats, Layer, Rngs, forward, net
 from voronaut.learners.runs import for_each_run, stack

@@ -6,12 +6,8 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import jax
 import numpy as np
-
-try:
-    import jax
-except ImportError as error:
-    raise ImportError("jax is missing. Install it with: pip install 'voronaut[train]'") from error
 
 
 def stack(runs: Sequence[Any]) -> Any:

@@ -16,14 +16,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-
-try:
-    import jax
-    import jax.numpy as jnp
-    import optax
-except ImportError as error:
-    raise ImportError(f"{error.name} is missing. Install it with: pip install 'voronaut[train]'") from error
+import optax
 
 from voronaut.learners.networks import Array, Layer, net
 

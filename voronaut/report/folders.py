@@ -25,7 +25,7 @@ def find(asked: Iterable[Path]) -> tuple[list[Place], list[str]]:
     for path in asked:
         for place in _one_run(path) or _walk(path, troubles):
             places.setdefault(place.folder.resolve() / ("" if place.whole else place.runs[0]), place)
-    return _named(list(places.values())), troubles
+    return _distinct(list(places.values())), troubles
 
 
 def _one_run(path: Path) -> list[Place]:
@@ -69,7 +69,7 @@ def _walk(top: Path, troubles: list[str]) -> list[Place]:
     ]  # fmt: skip
 
 
-def _named(places: list[Place]) -> list[Place]:
+def _distinct(places: list[Place]) -> list[Place]:
     """Short names, or whole paths where two are the same."""
     names = [place.name for place in places]
     return [p if names.count(p.name) == 1 else p._replace(name=str(p.folder)) for p in places]

@@ -12,8 +12,8 @@ from voronaut.bonuses.kme import KME
 from voronaut.bonuses.saving import load
 from voronaut.clusters import Clusters, weights
 from voronaut.report.records import Run
-from voronaut.training import snapshots
-from voronaut.training.snapshots import Snapshot
+from voronaut.training.watching import snapshots
+from voronaut.training.watching.snapshots import Snapshot
 
 Floats = NDArray[np.float64]
 FRAMES, LEAST = 48, 6  # per run

@@ -166,9 +166,9 @@ def _findings(check: Check, runs: Sequence[Run]) -> list[Finding]:
             seeds.setdefault(run.method, []).append(run.seed)
     if not seeds:
         return []
-    parts = [f"{method} {_named(sorted(own))}" for method, own in seeds.items()]
+    parts = [f"{method} {_seeds(sorted(own))}" for method, own in seeds.items()]
     return [Finding(check.level, check.title, f"{runs[0].task}, {'; '.join(parts)}", check.text.format(worst=worst))]
 
 
-def _named(seeds: Sequence[int]) -> str:
+def _seeds(seeds: Sequence[int]) -> str:
     return f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from voronaut.missing import install
 from voronaut.tasks.factory import make
-from voronaut.training import checkpoint, logs, loop, policy
+from voronaut.training import checkpoint, loop, policy
 from voronaut.training.config import Config
-from voronaut.training.progress import TITLES, by_method, pretty, shown
-from voronaut.training.watching import watch
+from voronaut.training.watching import logs, watch
+from voronaut.training.watching.progress import TITLES, by_method, pretty, shown
 
 INTERRUPTED = 130
 
@@ -70,7 +71,7 @@ def film(loaded: policy.Loaded, seed: int, video: Path) -> None:
     try:
         import imageio
     except ImportError as error:
-        raise ImportError("imageio is missing. Install it with: pip install 'voronaut[train]'") from error
+        raise install("imageio", "train") from error
     task = make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)
     try:
         imageio.mimsave(video, policy.frames(loaded.act, task, every=2), fps=30, macro_block_size=8)

@@ -18,9 +18,10 @@ except ImportError:  # not on Windows, where nothing keeps a second process out
 
 from voronaut import files, machine, npz
 from voronaut.tasks.base import VectorTask
-from voronaut.training import checkpoint, logs, policy, snapshots
+from voronaut.training import checkpoint, policy
 from voronaut.training.config import Config
 from voronaut.training.population import Population
+from voronaut.training.watching import logs, snapshots
 
 Rows = list[dict[str, Any]]
 CONFIG, FINISHED, CHECKPOINTS = "config.json", "finished.json", "checkpoints"
@@ -104,7 +105,7 @@ def _lock(path: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    with _taken(path) as file:
+    with _locked(path) as file:
         try:
             file.truncate(0)
             file.write(str(os.getpid()))
@@ -114,7 +115,7 @@ def _lock(path: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)  # while it is still ours
 
 
-def _taken(path: Path) -> IO[str]:
+def _locked(path: Path) -> IO[str]:
     """The lock's file, held. One that was removed by its last holder since it was opened is no lock: once more."""
     while True:
         file = path.open("a+")

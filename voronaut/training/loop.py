@@ -9,10 +9,11 @@ from typing import Any
 
 from voronaut.tasks.base import VectorTask
 from voronaut.tasks.factory import make
-from voronaut.training import folder, logs, snapshots
+from voronaut.training import folder
 from voronaut.training.config import Config
 from voronaut.training.folder import Rows, Trainer
 from voronaut.training.population import Population
+from voronaut.training.watching import logs, snapshots
 
 Report = Callable[[int, Rows], None]
 

@@ -9,7 +9,7 @@ from voronaut.entropy.mixture.gaussianize import Gaussianizer
 
 Floats = NDArray[np.float64]
 
-FAR = 1e12  # float32 has room for the square of this
+LIMIT = 1e12  # float32 has room for the square of this
 
 
 class Straight:
@@ -34,7 +34,7 @@ class Straight:
     def columns(self, points: Floats, dtype: Any = np.float32) -> tuple[NDArray[Any], Any]:
         """(n, d) -> columns (d, n), and ln |dy/dz|."""
         y = self._matrix @ (points - self._mean).T
-        return np.clip(y, -FAR, FAR).astype(dtype), self.log_det
+        return np.clip(y, -LIMIT, LIMIT).astype(dtype), self.log_det
 
     def learn(self, points: Floats, seen: int) -> tuple[NDArray[Any], Any]:
         """`columns`, and the map learns from the points; `seen` counts all points before them. This map is fixed."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut import files, machine
-from voronaut.training import logs
 from voronaut.training.config import Config, Method
+from voronaut.training.watching import logs
 
 CURVES = ("env_steps", "extrinsic_return", "max_step_reward", "bonus_mean", "state_entropy")
 SECONDS = ("collect_seconds", "bonus_seconds", "learn_seconds", "method_bonus_seconds")

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from voronaut.experiments.common import results
-from voronaut.training import logs, loop
+from voronaut.training import loop
 from voronaut.training.api import configure
 from voronaut.training.config import Config, Method
 from voronaut.training.population import Population
-from voronaut.training.progress import display, pretty
+from voronaut.training.watching import logs
+from voronaut.training.watching.progress import display, pretty
 
 # Steps per second of all runs together, to estimate what is left: 2 cores with envpool.
 SPEED = {"cheetah-run": 40_000, "walker-run": 15_000, "quadruped-run": 13_000, "humanoid-run": 7_000,

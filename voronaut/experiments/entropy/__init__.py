@@ -27,15 +27,15 @@ def plan(seeds: int | None = None, points: int | None = None) -> list[Job]:
 def choose(only: Sequence[str], jobs: Sequence[Job]) -> list[Job]:
     """The jobs of some parts ("walks"), or those whose name begins with what is given ("accuracy/ball-2")."""
     for name in only:
-        if not any(_named(job, name) for job in jobs):
+        if not any(_chosen(job, name) for job in jobs):
             parts = ", ".join(dict.fromkeys(job.part for job in jobs))
             raise ValueError(
                 f"there is no part or job {name!r}; parts: {parts}, or the start of a job: accuracy/ball-2."
             )
-    return [job for job in jobs if not only or any(_named(job, name) for name in only)]
+    return [job for job in jobs if not only or any(_chosen(job, name) for name in only)]
 
 
-def _named(job: Job, name: str) -> bool:
+def _chosen(job: Job, name: str) -> bool:
     return job.part == name or ("/" in name and f"{job.part}/{job.name}".startswith(name))
 
 

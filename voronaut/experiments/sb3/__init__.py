@@ -19,7 +19,7 @@ from voronaut.experiments.exploration.run import FIGURES
 from voronaut.markdown import table
 from voronaut.plotting import COLORS, figure
 from voronaut.training.config import Config
-from voronaut.training.progress import display
+from voronaut.training.watching.progress import display
 
 __all__ = ["PLAN", "computed", "draw", "reproduce"]
 

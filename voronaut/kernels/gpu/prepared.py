@@ -12,9 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from voronaut.kernels.rules import LOG, Rules
+from voronaut.kernels.rules import LOG, LOG_FLOOR, Rules
 
-LOG_FLOOR = 1e-3  # of the mean gap: where LOG is cut off
 LENGTH = 15  # of the lists; with the key after it a power of two
 EDGE = 3  # dimensions that are cheaper without tensor cores, which take 16 at once
 NEAREST, FOLLOWS = -2.0, -1.0  # keys of what always matters, the nearest first

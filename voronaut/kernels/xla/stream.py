@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-Array = jax.Array
+from voronaut.kernels.rules import FAR
 
-FAR = 64.0  # spreads: farther from the reference point, float32 states move it (as in `bonuses.kme`)
+Array = jax.Array
 
 
 def good_rows(states: Array) -> Array:

@@ -81,7 +81,7 @@ def register_limit(t: Tiles) -> dict[str, int]:
 
 
 def code(blocks: int) -> int:
-    """A power of two that gives each block a name."""
+    """A power of two, so that each block has a number below it."""
     return 1 << max(1, (blocks - 1).bit_length())
 
 
@@ -155,7 +155,7 @@ def assign_product(
     norm += e0 * e0 + e1 * e1 + e2 * e2
     ok = ok & (norm >= 0.0)  # which NaN is not: one sum tells of every dimension
     # The first block apart: what is used outside the loop too stays in registers, and is not loaded for every block.
-    best = named(
+    best = with_block(
         block_values(
             x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, 0, d,
             WIDTH, D, DC, DT, DP, E, BN, BK,
@@ -163,7 +163,7 @@ def assign_product(
     )  # fmt: skip
     second = tl.full((BN, BK), 2147483647, tl.int32)
     if (WIDTH // BK) % 2 == 0:
-        key = named(
+        key = with_block(
             block_values(
                 x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, BK, d,
                 WIDTH, D, DC, DT, DP, E, BN, BK,
@@ -171,13 +171,13 @@ def assign_product(
         )  # fmt: skip
         second, best = tl.maximum(best, key), tl.minimum(best, key)
     for start in range(BK + BK * (1 - (WIDTH // BK) % 2), WIDTH, 2 * BK):
-        one = named(
+        one = with_block(
             block_values(
                 x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse, start, d,
                 WIDTH, D, DC, DT, DP, E, BN, BK,
             ), start // BK, CODE,
         )  # fmt: skip
-        two = named(
+        two = with_block(
             block_values(
                 x, X, off, ok, SHIFT, MIDDLE, HIGH, LOW, EDGES, NORM, WEIGHT, norm, e0, e1, e2, unit, inverse,
                 start + BK, d, WIDTH, D, DC, DT, DP, E, BN, BK,
@@ -196,7 +196,7 @@ def assign_product(
 
 @triton.jit
 def least_two(best, second, BK: tl.constexpr, CODE: tl.constexpr):
-    """From the two least `named` of each lane: the least of a row, its cluster, the runner-up; what names cost."""
+    """From each lane's two least `with_block`: a row's least, its cluster, the runner-up, and what the bits cost."""
     first, lane = tl.min(best, 1), tl.arange(0, BK)[None, :]
     column = tl.min(tl.where(best == first[:, None], lane, BK), 1)
     runner = tl.minimum(tl.min(second, 1), tl.min(tl.where(lane == column[:, None], 2147483647, best), 1))
@@ -206,8 +206,8 @@ def least_two(best, second, BK: tl.constexpr, CODE: tl.constexpr):
 
 
 @triton.jit
-def named(value, block, CODE: tl.constexpr):
-    """Distances whose last bits name their block of clusters: the lesser of two brings its place along."""
+def with_block(value, block, CODE: tl.constexpr):
+    """Distances whose last bits are the number of their block of clusters: the lesser of two brings its place along."""
     return (value.to(tl.int32, bitcast=True) & -CODE) | block
 
 

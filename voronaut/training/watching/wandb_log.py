@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from voronaut import files
-from voronaut.training.board import scalars
+from voronaut.missing import missing
 from voronaut.training.config import Config
+from voronaut.training.watching.board import scalars
 
 Rows = list[dict[str, Any]]
 Report = Callable[[int, Rows], None]
@@ -43,9 +44,7 @@ def _library() -> ModuleType:
     try:
         return importlib.import_module("wandb")
     except ModuleNotFoundError as error:
-        if error.name != "wandb":
-            raise
-        raise ImportError("wandb is missing. Install it with: pip install 'voronaut[wandb]'") from error
+        raise missing(error, {"wandb"}, "wandb", "wandb") from error
 
 
 def _begin(wandb: ModuleType, config: Config, out: Path, project: str) -> list[Any]:

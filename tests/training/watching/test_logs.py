@@ -13,11 +13,12 @@ import pytest
 import voronaut as vn
 from voronaut.bonuses import BONUSES, bonus_class
 from voronaut.cli import main
-from voronaut.training import board, command, logs, loop
+from voronaut.training import command, loop
 from voronaut.training.api import configure
 from voronaut.training.config import Config
+from voronaut.training.watching import board, logs
 
-GLOSSARY = Path(__file__).parents[2] / "docs" / "metrics.md"
+GLOSSARY = Path(__file__).parents[3] / "docs" / "metrics.md"
 SMALL = {
     "kme": {"clusters": 5, "init": "data"},
     "rnd": {"hidden": 8, "features": 4},

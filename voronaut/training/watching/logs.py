@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from voronaut import files
-from voronaut.training.board import Board
+from voronaut.training.watching.board import Board
 
 NAME = "progress.jsonl"
 

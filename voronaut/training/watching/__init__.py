@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from voronaut.training.config import Config
-from voronaut.training.progress import Report, Rows, display
+from voronaut.training.watching.progress import Report, Rows, display
 
 
 @contextmanager
@@ -14,7 +14,7 @@ def watch(config: Config, out: Path, *, quiet: bool = False, wandb: str | None =
     with ExitStack() as stack:
         reports = [stack.enter_context(display(config, quiet=quiet))]
         if wandb is not None:
-            from voronaut.training.wandb_log import send
+            from voronaut.training.watching.wandb_log import send
 
             reports.append(stack.enter_context(send(config, out, wandb)))
 

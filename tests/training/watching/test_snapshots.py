@@ -11,8 +11,9 @@ from hypothesis.extra import numpy as nps
 
 import voronaut as vn
 from tests.training.toys import small
-from voronaut.training import loop, snapshots
-from voronaut.training.snapshots import Snapshot
+from voronaut.training import loop
+from voronaut.training.watching import snapshots
+from voronaut.training.watching.snapshots import Snapshot
 
 
 @given(st.integers(1, 20_000))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from voronaut import commands
+from voronaut.cli import commands
 from voronaut.version import __version__
 
 BENCHES = {
