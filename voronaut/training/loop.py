@@ -75,7 +75,7 @@ def make_trainer(config: Config, task: VectorTask, population: type[Population] 
 def run(trainer: Trainer, out: Path, *, save_every: int, deadline: float | None, report: Report | None) -> None:
     """Take the turns that are left, in a folder that is ours."""
     folders = [out / name for name in trainer.config.folders()]
-    books = [logs.RunLog(each, trainer.done) for each in folders]
+    books = [logs.RunLog(each, trainer.done, trainer.config.learner) for each in folders]
     for each in folders:
         snapshots.forget(each, trainer.done)
     restarted = trainer.done > 0 and not trainer.task.resumes_exactly

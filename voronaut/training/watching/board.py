@@ -15,34 +15,47 @@ GROUPS = {
     ),
     "time": ("collect_seconds", "bonus_seconds", "learn_seconds", "method_bonus_seconds"),
 }
-CHARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "With and without": {
-        "return": ("return/extrinsic_return", "return/explorer_return"),
-        "entropy of visited states (nats)": ("explore/state_entropy",),
-        "top dense reward": ("explore/max_step_reward",),
-        "mean bonus": ("bonus/bonus_mean",),
-    },
-    "Are the clusters well?": {
-        "share of empty cells": ("kme/empty_cells",),
-        "imbalance of cell masses": ("kme/cell_mass_cv",),
-        "gaps": ("kme/gap_mean", "kme/gap_min"),
-        "clamped gaps": ("kme/clamped_gaps",),
-    },
-    "Is PPO well?": {
+Charts = Mapping[str, Mapping[str, tuple[str, ...]]]
+LEARNERS: Charts = {
+    "ppo": {
         "divergence of the policy": ("ppo/approx_kl",),
         "entropy of the actions (nats)": ("ppo/entropy",),
         "explained variance": ("ppo/explained_variance",),
     },
-    "Is SAC well?": {
+    "sac": {
         "rewarded steps in memory": ("explore/rewarded_steps",),
+        "entropy of the actions (nats)": ("sac/policy_entropy", "sac/explorer_policy_entropy"),
         "temperature": ("sac/temperature", "sac/explorer_temperature"),
         "value": ("sac/value", "sac/explorer_value"),
     },
-    "What takes the time? (seconds per rollout)": {
-        "all runs together": ("time/collect_seconds", "time/bonus_seconds", "time/learn_seconds"),
-        "each method's bonus": ("time/method_bonus_seconds",),
-    },
 }
+
+
+def charts(learner: str) -> Charts:
+    """The charts of a run's page by category."""
+    theirs = ("return/explorer_return",) if learner == "sac" else ()
+    by_method = {"each method's bonus": ("time/method_bonus_seconds",)} if learner == "ppo" else {}
+    return {
+        "With and without": {
+            "return": ("return/extrinsic_return", *theirs),
+            "entropy of visited states (nats)": ("explore/state_entropy",),
+            "top dense reward": ("explore/max_step_reward",),
+            "mean bonus": ("bonus/bonus_mean",),
+        },
+        "Are the clusters well?": {
+            "share of empty cells": ("kme/empty_cells",),
+            "imbalance of cell masses": ("kme/cell_mass_cv",),
+            "gaps": ("kme/gap_mean", "kme/gap_min"),
+            "clamped gaps": ("kme/clamped_gaps",),
+        },
+        f"Is {learner.upper()} well?": LEARNERS[learner],
+        "What takes the time? (seconds per rollout)": {
+            "all runs together": ("time/collect_seconds", "time/bonus_seconds", "time/learn_seconds"),
+            **by_method,
+        },
+    }
+
+
 _HOMES = {name: group for group, names in GROUPS.items() for name in names}
 
 
@@ -60,7 +73,7 @@ def scalars(row: Mapping[str, Any]) -> dict[str, float]:
 class Board:
     """The event file of one run, or nothing where tensorboard is not installed."""
 
-    def __init__(self, folder: Path, purge: int) -> None:
+    def __init__(self, folder: Path, purge: int, learner: str) -> None:
         try:
             from tensorboard.compat.proto import event_pb2, summary_pb2
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -71,7 +84,7 @@ class Board:
         self._file = EventFileWriter(str(folder))
         start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
         self._file.add_event(self._event(wall_time=time.time(), step=purge, session_log=start))
-        self._file.add_event(self._event(wall_time=time.time(), summary=self._summary(value=[_layout()])))
+        self._file.add_event(self._event(wall_time=time.time(), summary=self._summary(value=[_layout(learner)])))
 
     def write(self, row: Mapping[str, Any]) -> None:
         """All numbers of a row at its `env_steps`."""
@@ -87,8 +100,8 @@ class Board:
             self._file.close()
 
 
-def _layout() -> Any:
-    """CHARTS as the "Custom Scalars" page wants it. Every run holds it; TensorBoard merges equal ones."""
+def _layout(learner: str) -> Any:
+    """`charts` as the "Custom Scalars" page wants it. Every run holds it; TensorBoard merges equal ones."""
     from tensorboard.compat.proto import summary_pb2, tensor_pb2, types_pb2
     from tensorboard.plugins.custom_scalar import layout_pb2, metadata
 
@@ -97,8 +110,8 @@ def _layout() -> Any:
         return layout_pb2.Chart(title=title, multiline=lines)
 
     categories = [
-        layout_pb2.Category(title=title, chart=[chart(*item) for item in charts.items()])
-        for title, charts in CHARTS.items()
+        layout_pb2.Category(title=title, chart=[chart(*item) for item in own.items()])
+        for title, own in charts(learner).items()
     ]
     packed = layout_pb2.Layout(category=categories).SerializeToString()
     return summary_pb2.Summary.Value(

@@ -20,7 +20,7 @@ def jsonable(row: Mapping[str, Any]) -> dict[str, Any]:
 class RunLog:
     """The log of one run. `kept` lines from before a resume stay; later ones are forgotten."""
 
-    def __init__(self, folder: Path, kept: int) -> None:
+    def __init__(self, folder: Path, kept: int, learner: str = "ppo") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / NAME
         first = lines(self.path)[:kept]
@@ -28,7 +28,7 @@ class RunLog:
             raise ValueError(f"{self.path} has {len(first)} lines, but the checkpoint was made after {kept}.")
         rows = [_row(self.path, number, line) for number, line in enumerate(first, 1)]
         files.write_text(self.path, "".join(first))
-        self._board = Board(folder, purge=rows[-1]["env_steps"] + 1 if rows else 0)
+        self._board = Board(folder, rows[-1]["env_steps"] + 1 if rows else 0, learner)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add one rollout."""
