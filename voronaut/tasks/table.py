@@ -70,9 +70,7 @@ _ROWS = (
     ),
 )
 TASKS: Mapping[str, Task] = {row.name: row for row in _ROWS}
-TOYS: Mapping[str, str] = {
-    "maze": "voronaut/Maze-v0"
-}  # worlds without physics, and their Gymnasium ids
+TOYS: Mapping[str, str] = {"maze": "voronaut/Maze-v0"}  # worlds without physics, and their Gymnasium ids
 
 
 def find(name: str) -> Task:
