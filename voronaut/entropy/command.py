@@ -31,6 +31,10 @@ def entropy(
 ) -> int:  # fmt: skip
     """Read the file, print the entropy, draw the plot if one is asked for."""
     stream = EntropyStream(**options)
+    if plot is not None:
+        from voronaut.plotting import check
+
+        check(plot)
     live = file == "-" and not as_json
     wanted = Wanted(key, columns, strict=options.get("on_bad") != "drop")
     with open_rows(file, wanted) as source, warnings.catch_warnings():
@@ -124,7 +128,7 @@ def as_line(reading: Reading) -> str:
 @contextmanager
 def _progress(total: int | None, live: bool) -> Iterator[Any]:
     """A function that takes the number of rows done: a bar on a terminal, nothing elsewhere."""
-    if live or not sys.stderr.isatty():
+    if live or sys.stderr is None or not sys.stderr.isatty():
         yield lambda rows: None
         return
     try:
