@@ -200,6 +200,13 @@ def test_more_mistakes(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureF
     assert run(capsys, str(tmp_path / "two.npz"), "--key", "y", *FAST)[0] == 0
 
 
+def test_far_rows_are_told(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    rows[7, 1] = 1e9
+    np.save(tmp_path / "far.npy", rows)
+    code, out, _ = run(capsys, str(tmp_path / "far.npy"), *FAST)
+    assert code == 0 and "far rows       1 " in out
+
+
 def test_bad_rows_can_be_dropped(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
     rows[7, 1] = np.inf
     write(tmp_path / "rows.csv", rows)
