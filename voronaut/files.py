@@ -39,6 +39,18 @@ def write_text(path: Where, text: str) -> None:
         file.write(text.encode())
 
 
+def check_writable(path: Path) -> None:
+    """ValueError if no file can be written here; to be asked before the work that is to be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists()
+        path.open("ab").close()
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}. Choose another path.") from error
+
+
 def is_leftover(path: Path) -> bool:
     """Whether this is the temporary file of a write that was killed, or is under way."""
     return LEFTOVER.fullmatch(path.name) is not None and path.is_file()

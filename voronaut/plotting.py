@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from voronaut import files
 from voronaut.missing import install
 
 DPI = 150
@@ -30,6 +31,18 @@ def figure(path: Path, columns: int = 1, size: tuple[float, float] = (6, 4), row
             save_small(canvas, path)
         else:
             canvas.savefig(path, dpi=DPI)
+
+
+def check(path: Path) -> None:
+    """ValueError if no figure can be saved here; to be asked before the work that is to be drawn."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise install("matplotlib", "plot") from error
+    kinds = Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in kinds:
+        raise ValueError(f"{path} names no kind of picture; end it in .png, or one of {', '.join(sorted(kinds))}.")
+    files.check_writable(path)
 
 
 def save_small(drawn: Any, path: Path) -> None:

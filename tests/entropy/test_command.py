@@ -75,6 +75,18 @@ def test_the_plot(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixtur
     assert (tmp_path / "out.png").stat().st_size > 5000
 
 
+@pytest.mark.parametrize("name", ["folder", "file/x.png", "x.nope", "x", "n" * 300 + ".png"])
+def test_a_plot_that_cannot_be_written_is_told_before_anything_is_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(command, "open_rows", lambda *_: pytest.fail("rows were read"))
+    code, out, error = run(capsys, str(tmp_path / "rows.npy"), "--plot", str(tmp_path / name))
+    assert code == 2 and out == "" and name in error and len(error.strip().splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
 def test_stdin_tells_as_it_goes(
     rows: np.ndarray, law: Law, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,6 +198,13 @@ def test_more_mistakes(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureF
         code, _, error = run(capsys, str(tmp_path / words[0]), *words[1:])
         assert code == 2 and message in error
     assert run(capsys, str(tmp_path / "two.npz"), "--key", "y", *FAST)[0] == 0
+
+
+def test_far_rows_are_told(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    rows[7, 1] = 1e9
+    np.save(tmp_path / "far.npy", rows)
+    code, out, _ = run(capsys, str(tmp_path / "far.npy"), *FAST)
+    assert code == 0 and "far rows       1 " in out
 
 
 def test_bad_rows_can_be_dropped(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import functools
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -185,7 +186,7 @@ def test_effective_dim() -> None:
     assert same.read().effective_dim == pytest.approx(1, abs=0.01)
 
 
-@pytest.mark.parametrize(("n", "dim"), [(2, 1), (2, 5), (7, 3), (30, 40), (41, 2)])
+@pytest.mark.parametrize(("n", "dim"), [(6, 1), (14, 5), (10, 3), (84, 40), (41, 2)])
 @pytest.mark.parametrize("method", ["mixture", "moments"])
 def test_few_rows_give_a_number(n: int, dim: int, method: str) -> None:
     x = np.random.default_rng(0).normal(size=(n, dim))
@@ -207,3 +208,33 @@ def test_bad_input() -> None:
     stream.update(np.array([[np.nan], [np.inf]]))
     stream.update(np.random.default_rng(0).normal(size=(50, 1)))
     assert stream.read().bad == 2 and stream.read().rows == 50
+
+
+@pytest.mark.parametrize("method", ["mixture", "moments", "bound"])
+@pytest.mark.parametrize(("n", "dim"), [(2, 1), (2, 2), (7, 2), (18, 17), (37, 17)])
+def test_too_few_rows_give_no_number_and_say_how_many_are_needed(n: int, dim: int, method: str) -> None:
+    x = np.random.default_rng(0).normal(size=(2 * (dim + 2), dim))
+    stream = EntropyStream(method=method)  # type: ignore[arg-type]
+    stream.update(x[:n])
+    with pytest.warns(UserWarning, match=rf"{n} rows are too few for {dim} columns?: .* {2 * (dim + 2)}"):
+        reading = stream.read()
+    assert math.isnan(reading.entropy) and math.isnan(reading.std)
+    stream.update(x[n:])
+    assert not math.isnan(stream.read().entropy)
+
+
+@pytest.mark.parametrize(("method", "near", "far"), [("mixture", 1e5, 1e9), ("moments", 20.0, 1e3)])
+@pytest.mark.parametrize("late", [False, True])
+def test_an_outlier_that_may_decide_is_told(method: str, near: float, far: float, late: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(3000, 2))
+    row = 2900 if late else 100  # after the rows that start the models, or among them
+    for value, count in ((near, 0), (far, 1)):
+        x[row, 1] = value
+        stream = EntropyStream(clusters=20, method=method)  # type: ignore[arg-type]
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            stream.update(x)
+            assert stream.read().far == count
+        assert [("column 1" in str(each.message) and f"{value:g}" in str(each.message)) for each in told] == [
+            True
+        ] * count

@@ -28,9 +28,12 @@ def package(folder: Path, where: str) -> Path:
     return kernels
 
 
-def answer(folder: Path) -> tuple[float, int]:
+ANSWER = "from voronaut.caller import twice\nprint(twice(1.0), sum(twice.stats.cache_hits.values()))"
+FULL_DISK = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+
+
+def answer(folder: Path, code: str = ANSWER) -> tuple[float, int]:
     """What the caller gives for 1, and how often numba found its machine code."""
-    code = "from voronaut.caller import twice\nprint(twice(1.0), sum(twice.stats.cache_hits.values()))"
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     python = [sys.executable, "-B", "-c", code]  # -B: Python's own cache could miss a change within a second
     done = subprocess.run(python, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -49,3 +52,32 @@ def test_a_change_in_another_file_is_seen(tmp_path: Path, where: str, how: str) 
     callee.write_text(CALLEE.format(how=how, number=2))
     assert answer(tmp_path) == (6.0, 0)
     assert answer(tmp_path) == (6.0, 1)
+
+
+def test_a_full_disk_costs_the_cache_and_nothing_else(tmp_path: Path) -> None:
+    kernels = package(tmp_path, ".callee")
+    (kernels / "callee.py").write_text(CALLEE.format(how="compiled", number=1))
+    assert answer(tmp_path, FULL_DISK + ANSWER) == (4.0, 0)
+    assert answer(tmp_path) == (4.0, 0)
+    assert answer(tmp_path) == (4.0, 1)
+
+
+def test_without_the_compiler_everything_is_the_same() -> None:
+    code = """
+import numpy as np, voronaut as vn
+x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+for dtype in ("float32", "float64"):
+    kme = vn.KME(dim=3, clusters=8, dtype=dtype)
+    kme.update(x)
+    print(*np.round([*kme.rewards(x)[:9], *kme.step(x)[:9]], 4))
+"""
+
+    def said(**more: str) -> str:
+        environment = {**os.environ, **more, "PYTHONPATH": str(Path(compiled.__file__).parents[2])}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert said(NUMBA_DISABLE_JIT="1") == said(NUMBA_DISABLE_JIT="0") != ""

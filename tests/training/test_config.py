@@ -45,6 +45,8 @@ def test_options_and_sweeps() -> None:
         ({"options": {"kme": {"balanse": 1}}}, "Did you mean 'balance'"),
         ({"options": {"kme": {"scale": "fast"}}}, "linear:FROM:TO"),
         ({"steps": 1000}, "at least one rollout"),
+        ({"steps": float("inf")}, "finite"),
+        ({"steps": float("nan")}, "finite"),
         ({"seeds": 0}, "seeds"),
         ({"seeds": [1, 1]}, "seeds"),
         ({"rollout": 1000}, "multiple of envs"),

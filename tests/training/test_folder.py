@@ -302,6 +302,23 @@ def test_damaged_text_is_named_by_file_and_line(cut: Path) -> None:
     log.write_text("".join([lines[0], "gibberish\n", lines[2]]))
     with pytest.raises(ValueError, match=r"progress\.jsonl.* line 2"):
         loop.train(CONFIG, cut, resume=True)
-    (cut / "config.json").write_text("{ half")
-    with pytest.raises(ValueError, match=r"config\.json"):
+    (cut / "config.json").write_text('{\n"task": half')
+    with pytest.raises(ValueError, match=r"config\.json .*line 2"):
         loop.train(CONFIG, cut, resume=True)
+
+
+@pytest.mark.parametrize("damage", [b"", b"gibberish\n", b"\xff\xfe\n"])
+def test_a_damaged_log_of_a_finished_run_is_named_and_not_cut_short(
+    damage: bytes, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(whole, out)
+    log = out / "kme-0" / logs.NAME
+    log.write_bytes(damage + b"".join(log.read_bytes().splitlines(keepends=True)[1:] if damage else []))
+    with pytest.raises(ValueError, match=r"progress\.jsonl.* line 1" if damage else r"progress\.jsonl is empty"):
+        command.train(CONFIG, out, resume=False, quiet=True)
+
+
+def test_the_last_line_of_a_log_may_be_half_written(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text('{"a": 1}\n{"a"')
+    assert logs.read(tmp_path / "log") == [{"a": 1}]

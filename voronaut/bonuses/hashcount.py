@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
-from voronaut.bonuses.states import check_on_bad, read
+from voronaut.bonuses.states import check_on_bad, like, read
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio, odd: spreads codes over a table of 2^b slots
 
@@ -58,11 +58,11 @@ class HashCount(Saved):
             codes = (codes * GOLDEN) >> np.uint64(64 - self.table_bits)
         return codes.astype(np.int64)
 
-    def rewards(self, next_states: Any) -> NDArray[np.float32]:
+    def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,): 1 for a code never visited, less with every visit."""
         batch = read(next_states, self.dim, on_bad=self.on_bad, dtype=np.float64)
         counts = self._counts[self.slots(batch.states)]
-        return batch.restore((1 / np.sqrt(counts + 1.0)).astype(np.float32))
+        return like(next_states, batch.restore((1 / np.sqrt(counts + 1.0)).astype(np.float32)))
 
     def update(self, next_states: Any) -> None:
         """Count every state of the batch, repetitions too."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
-from voronaut.bonuses.states import check_on_bad, read
+from voronaut.bonuses.states import check_on_bad, like, read
 
 
 class NoBonus(Saved):
@@ -26,10 +26,10 @@ class NoBonus(Saved):
         """Keyword arguments that make this bonus again."""
         return {"dim": self.dim, "seed": self.seed, "on_bad": self.on_bad}
 
-    def rewards(self, next_states: Any) -> NDArray[np.float32]:
+    def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> zeros (...,)."""
         batch = read(next_states, self.dim, on_bad=self.on_bad)
-        return batch.restore(np.zeros(len(batch.states), np.float32))
+        return like(next_states, batch.restore(np.zeros(len(batch.states), np.float32)))
 
     def update(self, next_states: Any) -> None:
         """Look at the states and learn nothing."""

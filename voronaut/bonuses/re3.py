@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
-from voronaut.bonuses.states import check_on_bad, read
+from voronaut.bonuses.states import check_on_bad, like, read
 
 BLOCK = 2048  # rows per encoder pass
 PAIRS = 2**20  # distances held at once on a CPU (4 MB)
@@ -81,11 +81,11 @@ class RE3(Saved):
         codes = [np.asarray(net.forward_one(self.encoder, net.pad(p, net.roomy(len(p)))))[: len(p)] for p in parts]
         return np.concatenate(codes or [np.zeros((0, self.features), np.float32)])
 
-    def rewards(self, next_states: Any) -> NDArray[np.float32]:
+    def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,)."""
         batch = read(next_states, self.dim, on_bad=self.on_bad)
         self._check_enough(len(batch.states))
-        return batch.restore(self._pay(self.encode(batch.states)))
+        return like(next_states, batch.restore(self._pay(self.encode(batch.states))))
 
     def update(self, next_states: Any) -> None:
         """Store the encodings over the oldest ones; without a memory, nothing."""

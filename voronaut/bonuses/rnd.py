@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from voronaut.bonuses import running
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
-from voronaut.bonuses.states import Batch, check_on_bad, read
+from voronaut.bonuses.states import Batch, check_on_bad, like, read
 
 if TYPE_CHECKING:
     from voronaut.bonuses.networks import Learner
@@ -73,14 +73,14 @@ class RND(Saved):
             self._learner = net.jax.device_put(net.start_learner(self.seed, sizes))
         return self._learner
 
-    def rewards(self, next_states: Any) -> NDArray[np.float32]:
+    def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,): the prediction errors in units of σ."""
         net, batch, learner = _net(), self._read(next_states), self.learner
         rows, size = self._normalised(batch.states), _block()
         parts = [rows[i : i + size] for i in range(0, len(rows), size)]
         errors = [net.errors_one(learner.target, learner.predictor, net.pad(p, net.roomy(len(p)))) for p in parts]
         whole = np.concatenate([np.asarray(e) for e in errors] or [np.zeros(0, np.float32)])[: len(rows)]
-        return batch.restore(whole / np.float32(self.deviation))
+        return like(next_states, batch.restore(whole / np.float32(self.deviation)))
 
     def update(self, next_states: Any) -> None:
         """Statistics, then one pass over the chosen states."""

@@ -1,4 +1,4 @@
-"""What every bonus does with the states it is given: flatten them, refuse or set aside bad ones, put rewards back."""
+"""What every bonus does with states of any library: read and flatten them, set aside bad ones, put rewards back."""
 
 from typing import Any, Literal, NamedTuple, cast
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 OnBad = Literal["raise", "drop"]
+NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # JAX's, which NumPy takes for raw bytes
 
 
 class Batch(NamedTuple):
@@ -36,9 +37,45 @@ def check_on_bad(on_bad: str) -> OnBad:
     raise ValueError(f'on_bad must be "raise" or "drop"; got {on_bad!r}.')
 
 
+def is_tensor(states: Any) -> bool:
+    """Whether this is a torch tensor, without importing torch."""
+    return type(states).__module__.partition(".")[0] == "torch"
+
+
+def plain(states: Any) -> Any:
+    """A tensor without its graph, in a precision that NumPy has; anything else as it is."""
+    if not is_tensor(states):
+        return states
+    import torch
+
+    return states.detach().float() if states.dtype == torch.bfloat16 else states.detach()
+
+
+def like(states: Any, rewards: NDArray[Any]) -> Any:
+    """Rewards of the kind that the states are: a tensor where they are, or the array."""
+    if not is_tensor(states):
+        return rewards
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(rewards)).to(states.device)
+
+
+def as_array(states: Any) -> NDArray[Any]:
+    """States from any library as an array of a kind that NumPy knows; what a mask hides becomes NaN."""
+    if is_tensor(states):
+        states = plain(states).cpu()
+    array = np.asarray(states)
+    if array.dtype.name in NARROW:
+        array = array.astype(np.float32)
+    if np.ma.is_masked(states):
+        whole = array.dtype.kind != "f"
+        array = np.where(np.ma.getmaskarray(states), np.nan, array.astype(np.float64) if whole else array)
+    return array
+
+
 def flatten(states: Any, dim: int) -> tuple[NDArray[Any], tuple[int, ...]]:
     """(..., dim) of any real kind -> (n, dim) of floats, and the shape in front. float16 and integers are widened."""
-    array = np.asarray(states)
+    array = as_array(states)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"states must be real numbers; got dtype {array.dtype}. Flatten dict observations first.")
     if array.ndim == 0 or array.shape[-1] != dim:
@@ -67,7 +104,8 @@ def read(
     if on_bad == "raise":
         first = tuple(int(i) for i in np.unravel_index(int(np.argmin(good)), shape))
         raise ValueError(
-            f"{(~good).sum()} of {good.size} states are not finite (or beyond ±{limit:.1g}), first at index {first}. "
+            f"{(~good).sum()} of {good.size} states are not finite (or masked, or beyond ±{limit:.1g}), "
+            f"first at index {first}. "
             'Mend them, or pass on_bad="drop" to pay such states 0 and learn nothing from them.'
         )
     return Batch(np.ascontiguousarray(flat[good], dtype), good, shape)

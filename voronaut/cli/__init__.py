@@ -1,6 +1,8 @@
 """The command line: parses, and calls one function of `commands`. Experiments and methods have their own numbers."""
 
 import argparse
+import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -208,9 +210,12 @@ def _switch(text: str) -> bool:
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number; write it as 2000000 or 2e6") from None
+        number = math.nan
+    if math.isfinite(number):
+        return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not a finite number; write it as 2000000 or 2e6")
 
 
 def _seeds(text: str) -> int | list[int]:
@@ -222,12 +227,25 @@ def _seeds(text: str) -> int | list[int]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; errors a user can mend are one line on stderr and exit code 2."""
+    _open_outputs()
     options, options_rest = parser().parse_known_args(arguments)
     options.rest = options_rest
     try:
         if options_rest and options.command != "train":
             raise ValueError(f"unknown: {' '.join(options_rest)}. See voronaut {options.command} --help.")
-        return int(options.run(options))
-    except (ValueError, ImportError, FileNotFoundError) as error:
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read the output has gone: `voronaut … | head`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (or Python complains at its end)
+        return 1
+    except (ValueError, ImportError, OSError) as error:
         print(f"voronaut: {error}", file=sys.stderr)
         return 2
+
+
+def _open_outputs() -> None:
+    """Outputs that were closed (`>&-`) lead nowhere; else the next file to be opened would get their number."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

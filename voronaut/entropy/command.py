@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.entropy.readers import CHUNK, Source, Wanted, open_rows
-from voronaut.entropy.stream import EntropyStream, Reading
+from voronaut.entropy.stream import EntropyStream, Reading, fewest, too_few
 
 MARKS = sorted(factor * 10**power for factor in (1, 2, 5) for power in range(3, 13))  # rows at which to look
 TICKS_APART = 2.2  # the last tick and the one before it must not touch
@@ -31,6 +31,10 @@ def entropy(
 ) -> int:  # fmt: skip
     """Read the file, print the entropy, draw the plot if one is asked for."""
     stream = EntropyStream(**options)
+    if plot is not None:
+        from voronaut.plotting import check
+
+        check(plot)
     live = file == "-" and not as_json
     wanted = Wanted(key, columns, strict=options.get("on_bad") != "drop")
     with open_rows(file, wanted) as source, warnings.catch_warnings():
@@ -81,12 +85,9 @@ def _until_stopped(chunks: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np
 
 def _checked(stream: EntropyStream, rows: NDArray[np.float64]) -> Reading:
     width = rows.shape[1] if rows.ndim == 2 else 0
-    if stream.rows < width + 2 or stream.rows < 2:
-        left_out = f" ({stream.bad} more were not finite)" if stream.bad else ""
-        raise ValueError(
-            f"{stream.rows} rows{left_out} are too few for {width} columns: give {max(width + 2, 2)} at least, and "
-            "a hundred times as many as columns for a number to trust."
-        )
+    if stream.rows < fewest(width):
+        left_out = f" ({stream.bad} more were not finite.)" if stream.bad else ""
+        raise ValueError(too_few(stream.rows, width) + left_out)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return stream.read()
@@ -107,6 +108,10 @@ def report(reading: Reading, source: Source, width: int) -> str:
     ]
     if reading.bad:
         lines.append(f"bad rows       {reading.bad:,} left out (not finite)")
+    if reading.far:
+        lines.append(
+            f"far rows       {reading.far:,} so far from the others that one can decide the entropy: look at them"
+        )
     lines += [f"dropped        column {source.name(j)}: {why}" for j, why in reading.dropped.items()]
     lines += [
         f"resolution     column {source.name(j)}: {w:.3g} (values repeat: without this blur, -inf)"
@@ -124,7 +129,7 @@ def as_line(reading: Reading) -> str:
 @contextmanager
 def _progress(total: int | None, live: bool) -> Iterator[Any]:
     """A function that takes the number of rows done: a bar on a terminal, nothing elsewhere."""
-    if live or not sys.stderr.isatty():
+    if live or sys.stderr is None or not sys.stderr.isatty():
         yield lambda rows: None
         return
     try:

@@ -18,6 +18,7 @@ ESTIMATOR_VERSION = 1  # raise it by one when the numbers change: kept results c
 FIRST = 32  # rows per cluster that are kept before anything is decided
 LEAST = 2048  # but at least so many
 BATCH = 4096  # rows worked on at a time
+FAR = {"mixture": 3e6, "moments": 100.0, "bound": 100.0}  # scales from the centre, beyond which one row can decide
 CLIP = 10.0  # for the effective dimension: a few far rows should not decide it
 
 
@@ -28,6 +29,7 @@ class Reading(NamedTuple):
     std: float  # standard error of the entropy, for the sampling alone
     rows: int
     bad: int  # rows left out for not being finite
+    far: int  # rows so far from the others that one of them can decide the entropy
     effective_dim: float  # (Σλ)² / Σλ² of the correlation matrix's eigenvalues λ
     dropped: dict[int, str]  # column -> why it was dropped
     resolution: dict[int, float]  # column with atoms -> width of the blur, in the column's unit
@@ -50,7 +52,7 @@ class EntropyStream:
         check(clusters, method, resolution, on_bad)
         self.clusters, self.method, self.gaussianize = clusters, method, gaussianize
         self.resolution, self.on_bad, self.seed = resolution, on_bad, seed
-        self.rows = self.bad = 0
+        self.rows = self.bad = self._far = 0
         self._first: list[Floats] = []
         self._columns: Columns | None = None
         self._meter: Any = None
@@ -92,6 +94,7 @@ class EntropyStream:
         self._warn(self._columns)
         z = self._columns.standardise(first, np.random.default_rng([self.seed, 4]))
         self._moment = _moment(z)
+        self._far = self._count_far(first, z)
         if z.shape[1]:
             self._meter = self._make(z)
 
@@ -109,6 +112,7 @@ class EntropyStream:
             return
         z = self._columns.standardise(rows, self._blur)
         self._moment += _moment(z)
+        self._far += self._count_far(rows, z)
         self._meter.absorb(z)
 
     def _ready(self) -> Columns:
@@ -120,20 +124,29 @@ class EntropyStream:
         return self._columns
 
     def read(self) -> Reading:
-        """The entropy so far. −inf if no column varies."""
+        """The entropy so far. −inf if no column varies, NaN while there are too few rows."""
         columns = self._ready()
-        entropy, error = (-math.inf, math.nan) if self._meter is None else self._meter.read()
+        entropy, error = self._measure(len(columns.kept))
         atoms = {int(j): float(w) for j, w in zip(columns.kept, columns.resolution, strict=True) if w > 0}
         return Reading(
             entropy=entropy + columns.log_volume,
             std=error,
             rows=self.rows,
             bad=self.bad,
+            far=self._far,
             effective_dim=self._effective_dim(),
             dropped=dict(columns.dropped),
             resolution=atoms,
             model="" if self._meter is None else self._meter.expert,
         )
+
+    def _measure(self, dim: int) -> tuple[float, float]:
+        if self._meter is None:
+            return -math.inf, math.nan
+        if self.rows < fewest(dim):
+            self._tell(too_few(self.rows, dim))
+            return math.nan, math.nan
+        return self._meter.read()  # type: ignore[no-any-return]
 
     def log_density(self, rows: NDArray[Any]) -> Floats:
         """ln p of rows (n, d) in the kept columns' own units; inf where no column varies."""
@@ -142,6 +155,20 @@ class EntropyStream:
         if self._meter is None:
             return np.full(len(rows), np.inf)
         return np.asarray(self._meter.log_density(columns.standardise(rows)) - columns.log_volume)
+
+    def _count_far(self, rows: Floats, z: Floats) -> int:
+        """How many rows are far from the others; the first is told."""
+        assert self._columns is not None
+        far = np.abs(z) > FAR[self.method]
+        if far.any():
+            row, column = np.argwhere(far)[0]
+            name = self._columns.kept[column]
+            self._tell(
+                f"a row is {abs(z[row, column]):.2g} scales from the others (column {name}: {rows[row, name]:g}); one "
+                "such row can decide the entropy. Remove such rows if they are mistakes.",
+                "far",
+            )
+        return int(far.any(axis=1).sum())
 
     def _effective_dim(self) -> float:
         """(Σλ)² / Σλ²: d where columns are uncorrelated, 1 where all say the same."""
@@ -165,10 +192,24 @@ class EntropyStream:
                 f"that of the rows blurred by up to {width:.3g} ({self.resolution:g} of each column's scale)."
             )
 
-    def _tell(self, message: str) -> None:
-        if message not in self._warned:
-            self._warned.add(message)
+    def _tell(self, message: str, kind: str = "") -> None:
+        """Warn, once for each message, or for each kind."""
+        if (kind or message) not in self._warned:
+            self._warned.add(kind or message)
             warnings.warn(message, UserWarning, stacklevel=5)
+
+
+def fewest(dim: int) -> int:
+    """Rows from which there is a number: three quarters of them, which the others are held against, span a volume."""
+    return 2 * (dim + 2)
+
+
+def too_few(rows: int, dim: int) -> str:
+    """What is said of fewer."""
+    return (
+        f"{rows} rows are too few for {dim} column{'s' if dim != 1 else ''}: there is no entropy below {fewest(dim)}, "
+        "and none to trust below a hundred rows per column."
+    )
 
 
 def _moment(z: Floats) -> Floats:

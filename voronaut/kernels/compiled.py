@@ -5,6 +5,7 @@ What is cached is used as long as the sources of all kernels are what they were.
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,10 +43,22 @@ def cached(function: F, fastmath: set[str]) -> F:
         kernel = numba.njit(nogil=True, fastmath=fastmath, cache=True)(function)
     except RuntimeError:  # numba found no folder it may write to
         return numba.njit(nogil=True, fastmath=fastmath)(function)  # type: ignore[no-any-return]
-    index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    cache: Any = getattr(kernel, "_cache", None)
+    index = getattr(cache, "_cache_file", None)
     if index is not None:  # numba compiles, and caches as it did when this was written (a test tells)
         index._source_stamp = (index._source_stamp, SOURCES)
+        cache.save_overload = _forgiving(cache.save_overload)
     return kernel  # type: ignore[no-any-return]
+
+
+def _forgiving(save: Callable[..., None]) -> Callable[..., None]:
+    """A full disk keeps no machine code; what was compiled is used all the same."""
+
+    def forgiving(*given: Any) -> None:
+        with suppress(OSError):
+            save(*given)
+
+    return forgiving
 
 
 def inlined(function: F) -> F:

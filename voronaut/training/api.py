@@ -1,6 +1,7 @@
 """`vn.train`: an experiment from plain arguments, the same as the command line's."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +35,11 @@ def configure(
 ) -> Config:
     """A checked `Config`; what is not given is the paper's with PPO, and SAC's own with SAC."""
     check_variant(threshold)
+    if not isinstance(task, str):
+        raise ValueError(
+            f"task must be a name such as cheetah-run; got {task!r}. For an environment of your own: "
+            'gymnasium.register(id="Mine-v0", entry_point=Mine), then "gym:Mine-v0".'
+        )
     if not task.startswith(PREFIX) and task not in TOYS:
         find(task)
     usual = _usual(learner)
@@ -49,7 +55,9 @@ def configure(
             raise ValueError(f"{name} must be at least {least}; got {number}.")
     if rollout % envs:
         raise ValueError(f"rollout must be a multiple of envs; got rollout={rollout}, envs={envs}.")
-    if not steps >= rollout:
+    if not math.isfinite(steps):
+        raise ValueError(f"steps must be a finite number; got {steps}.")
+    if steps < rollout:
         raise ValueError(
             f"steps must be at least one rollout ({rollout}); got {steps:g}. Ask for more, or --rollout less."
         )

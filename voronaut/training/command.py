@@ -1,11 +1,14 @@
 """What `voronaut train` and `voronaut eval` do around training: messages, exit codes, the closing table."""
 
+import errno
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from voronaut import files
 from voronaut.missing import install
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, loop, policy
@@ -14,6 +17,19 @@ from voronaut.training.watching import logs, watch
 from voronaut.training.watching.progress import TITLES, by_method, pretty, shown
 
 INTERRUPTED = 130
+GO_ON = "go on with the same command and --resume"
+ROOM = f"Make room and {GO_ON}."
+CLOSED = f"It cannot be written to: change that and {GO_ON}, or choose another --out."
+ADVICE = {
+    errno.ENOSPC: ROOM,
+    errno.EDQUOT: ROOM,
+    errno.EFBIG: ROOM,
+    errno.EROFS: CLOSED,
+    errno.EACCES: CLOSED,
+    errno.EPERM: CLOSED,
+    errno.EPIPE: f"Whoever read the output has gone: {GO_ON}, and --quiet.",
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG), "Choose another --out."),
+}
 
 
 def train(
@@ -31,18 +47,30 @@ def train(
         print("\ninterrupted; go on from the last checkpoint with the same command and --resume.", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
-        kept = checkpoint.saved(out / "checkpoints")
-        last = f"The last good checkpoint is {kept[-1]}; make room" if kept else "Nothing was saved yet; make room"
-        print(f"\nvoronaut: {error}. {last} and go on with the same command and --resume.", file=sys.stderr)
+        print(f"\nvoronaut: {error}. {_kept(out)} {_advice(error)}", file=sys.stderr)
         return 1
     print(summary(config, out))
     print(f"{'trained in ' + pretty(time.monotonic() - started) if ran else 'nothing to do: finished before'}: {out}")
     return 0
 
 
+def _kept(out: Path) -> str:
+    with suppress(OSError):  # a path that cannot be is no place to look
+        if found := checkpoint.saved(out / "checkpoints"):
+            return f"The last good checkpoint is {found[-1]}."
+    return "Nothing was saved yet."
+
+
+def _advice(error: OSError) -> str:
+    return ADVICE.get(error.errno or 0, f"When that is mended, {GO_ON}.")
+
+
 def summary(config: Config, out: Path) -> str:
     """The last rollout by method, means over seeds; the top reward is that of the whole run."""
-    runs = [logs.read(out / name / "progress.jsonl") for name in config.folders()]
+    runs = [logs.read(out / name / logs.NAME) for name in config.folders()]
+    for name, rows in zip(config.folders(), runs, strict=True):
+        if not rows:
+            raise ValueError(f"{out / name / logs.NAME} is empty or missing, though the run was finished.")
     last = [{**rows[-1], "max_step_reward": max(row["max_step_reward"] for row in rows)} for rows in runs]
     table = by_method(config, last)
     width = max(map(len, table))
@@ -54,6 +82,8 @@ def evaluate(folder: Path, episodes: int, seed: int, video: Path | None) -> int:
     """Print returns of the mean and of the sampled action, and film an episode if asked to."""
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1; got {episodes}.")
+    if video is not None:
+        files.check_writable(video)
     loaded = policy.load(folder)
     for name, rng in (("mean action", None), ("sampled", np.random.default_rng(seed))):
         task = make(loaded.task, [seed], episodes, threshold=loaded.threshold)

@@ -57,6 +57,8 @@ class Trainer(Protocol):
 def check(config: Config, out: Path, *, resume: bool, restart: bool) -> bool:
     """Whether there is something left to train in `out`; ValueError if it is not ours to write in."""
     path = out / CONFIG
+    if out.is_file():
+        raise ValueError(f"{out} is a file, and a folder is needed. Choose another --out.")
     if not path.exists():
         if out.exists() and any(each.name != LOCK and not _is_leftover(each) for each in out.iterdir()):
             raise ValueError(f"{out} is not empty and holds no experiment of this kind. Choose another --out.")

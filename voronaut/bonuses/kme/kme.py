@@ -11,7 +11,7 @@ from voronaut.bonuses.kme import auto, frames, learned, many, tensors
 from voronaut.bonuses.kme.settings import AUTO, Settings, check_features, checked, fresh_seed, without_retired
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.saving import Saved, check_state
-from voronaut.bonuses.states import Batch, check_on_bad
+from voronaut.bonuses.states import Batch, check_on_bad, like, plain
 from voronaut.entropy.cells import bound, cell_entropy
 from voronaut.kernels.rules import OBJECTIVES, Rules
 
@@ -98,7 +98,7 @@ class KME(Saved):
             paid = auto.rewards(self, batch.states)
         else:
             paid = self._kernel().rewards(self._prepare(), batch.states, self._rules, self.settings.threads)
-        return tensors.like(next_states, batch.restore(paid))
+        return like(next_states, batch.restore(paid))
 
     def update(self, next_states: Any) -> None:
         """One shuffled pass of online k-means over the states (..., d)."""
@@ -122,7 +122,7 @@ class KME(Saved):
         tensors.refuse_device(next_states)
         batch = self._ready(next_states)
         paid = self._walk(batch.states) if len(batch.states) else np.zeros(0, self.settings.dtype)
-        return tensors.like(next_states, batch.restore(paid))
+        return like(next_states, batch.restore(paid))
 
     # What it knows
 
@@ -246,7 +246,7 @@ class KME(Saved):
 
     def _vectors(self, states: Any) -> Any:
         """What is clustered of these states."""
-        return tensors.plain(states) if self.features is None else self.features(tensors.plain(states))
+        return states if self.features is None else self.features(plain(states))
 
     def _read(self, states: Any) -> Batch:
         return self._frame.read(self._vectors(states), self._reading)

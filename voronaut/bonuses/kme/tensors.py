@@ -8,38 +8,13 @@ the device. `rewards` and `update` do not, and can be captured in CUDA graphs.
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from voronaut.bonuses.kme.settings import AUTO, Settings
-
-
-def is_tensor(states: Any) -> bool:
-    """Whether this is a torch tensor, without importing torch."""
-    return type(states).__module__.partition(".")[0] == "torch"
+from voronaut.bonuses.states import is_tensor
 
 
 def on_device(states: Any) -> bool:
     """Whether this is a tensor that is not on the CPU."""
     return is_tensor(states) and states.device.type != "cpu"
-
-
-def plain(states: Any) -> Any:
-    """A CPU tensor without its graph, in a precision that NumPy has; anything else as it is."""
-    if not is_tensor(states):
-        return states
-    import torch
-
-    return states.detach().float() if states.dtype == torch.bfloat16 else states.detach()
-
-
-def like(states: Any, rewards: NDArray[Any]) -> Any:
-    """Rewards of the kind that the states are: a CPU tensor, or the array."""
-    if not is_tensor(states):
-        return rewards
-    import torch
-
-    return torch.from_numpy(np.ascontiguousarray(rewards))
 
 
 def vectors(states: Any, features: Callable[[Any], Any] | None, dim: int) -> Any:

@@ -12,7 +12,7 @@ costs a third of an assignment (measured). So does a function around the four li
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
+from numba import config, types
 from numba.extending import intrinsic
 
 from voronaut.kernels.compiled import compiled, inlined, reordered
@@ -82,8 +82,7 @@ def square(a: Floats, r: int, b: Floats, i: int) -> float:
     return total  # type: ignore[return-value]
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def bits_of(_context: Any, number: Any) -> Any:
+def _bits_of(_context: Any, number: Any) -> Any:
     """The bytes of a float read as an integer."""
     kind = types.int32 if number == types.float32 else types.int64
 
@@ -91,6 +90,14 @@ def bits_of(_context: Any, number: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(kind))
 
     return kind(number), generate
+
+
+def _plain_bits_of(number: Any) -> Any:
+    """The same without a compiler (NUMBA_DISABLE_JIT=1, to walk through the kernels with a debugger)."""
+    return number.view(np.int32 if number.itemsize == 4 else np.int64)
+
+
+bits_of: Any = _plain_bits_of if config.DISABLE_JIT else intrinsic(_bits_of)
 
 
 @compiled

@@ -51,15 +51,9 @@ def _row(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         return dict(json.loads(line))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged in line {number}: {error}. Mend it, or add --restart.") from error
+        raise ValueError(f"{path} is damaged in line {number}: {error}. Mend it, or begin again: --restart.") from error
 
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of a progress.jsonl; a half-written last line is left out."""
-    rows = []
-    for line in path.read_text().splitlines():
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return rows
+    return [_row(path, number, line) for number, line in enumerate(lines(path), 1)]

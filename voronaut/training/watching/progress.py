@@ -19,7 +19,7 @@ TITLES = ("return", "top reward", "entropy", "bonus")
 @contextmanager
 def display(config: Config, *, quiet: bool = False) -> Iterator[Report | None]:
     """A function to be called after each rollout with its number and rows."""
-    if quiet:
+    if quiet or sys.stdout is None:  # a program without a console has no output
         yield None
     elif sys.stdout.isatty():
         with _live(config) as report:
