@@ -13,7 +13,7 @@ import voronaut as vn
 from tests.training.toys import small
 from voronaut import cli
 from voronaut.training import command, loop
-from voronaut.training.progress import display
+from voronaut.training.watching.progress import display
 
 TRAIN = ["train", "maze", "--bonus", "kme", "--seeds", "1", "--steps", "64", "--rollout", "64", "--envs", "2",
          "--kme.clusters", "10"]  # fmt: skip
