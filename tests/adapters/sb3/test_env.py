@@ -68,6 +68,7 @@ def test_above_vec_normalize_the_bonus_sees_normalised_states(norm_reward: bool)
     inner = VecNormalize(DummyVecEnv(list(walks())), norm_reward=norm_reward)
     env = BonusVecEnv(inner, spy, scale=0.5)
     inner.obs_rms.mean, inner.obs_rms.var, inner.training = np.array([1.0, 2, 3, 0]), np.full(4, 4.0), False
+    inner.ret_rms.var = np.array(4.0)  # with 1, as it starts, rewards normalised and not would be the same
     steps = run(env, 8)
     np.testing.assert_allclose(spy.seen(), (known.led_to - [1, 2, 3, 0]) / 2, atol=1e-5)
     extrinsic = inner.normalize_reward(0.25 + known.ends)
