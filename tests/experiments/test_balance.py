@@ -78,7 +78,7 @@ def test_committed_results_are_those_of_the_plans(plan: str) -> None:
     choices, names = judge.PLANS[plan]
     found = json.loads((judge.FOLDER / f"{plan}.json").read_text())
     assert {rule: list(scores) for rule, scores in found.items()} == {rule: list(names) for rule in choices}
-    assert judge.table(found, "clamped").count("\n") == len(choices) + 1
+    assert judge.scores_table(found, "clamped").count("\n") == len(choices) + 1
 
 
 def test_even_cells_of_a_plane_gaussian_cost_distortion() -> None:
