@@ -245,3 +245,17 @@ def test_counts_beyond_float32_still_count() -> None:
     centers = np.zeros((2, 1), np.float32)
     after = cpu.update(centers, counts, np.zeros((5, 1), np.float32), np.arange(5), Rules(0.5, 1.0))[1]
     assert after.tolist() == [2**30 + 4, 2**30 + 4]
+
+
+@pytest.mark.parametrize("dim", [5, 17])
+@pytest.mark.parametrize("offset", [30.0, 3000.0])
+def test_an_update_decides_by_distances_and_not_by_what_their_bounds_round_to(dim: int, offset: float) -> None:
+    """Far from the origin ‖s‖² − 2 s·μ + ‖μ‖² has no digits left in float32; the differences s − μ have nearly all."""
+    rng = np.random.default_rng(dim)
+    centers, states = ((rng.normal(size=(n, dim)) + offset).astype(np.float32) for n in (40, 2000))
+    exact = np.linalg.norm(states[:, None].astype(float) - centers, axis=-1)
+    clear = np.diff(np.sort(exact, axis=1)[:, :2], axis=1)[:, 0] > 1e-4
+    states, winners = states[clear], exact.argmin(axis=1)[clear]
+    still = Rules(0.0, 0.0, SQRT, 1.0)  # centers stay where they are: every decision can be told in advance
+    _, counts = cpu.update(centers, np.ones(40, np.int64), states, np.arange(len(states)), still)
+    np.testing.assert_array_equal(counts, 1 + np.bincount(winners, minlength=40))
