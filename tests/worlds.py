@@ -35,11 +35,15 @@ def worlds(draw: Any, max_states: int = 40) -> World:
 
 
 def ambiguous(world: World, clusters: ref.Clusters, state: NDArray[np.float64]) -> bool:
-    """Decided by rounding alone. (An exact tie of equal centers is not: it must fall to the lowest index.)"""
+    """Decided by rounding alone: nearly tied, or tied with a center that has moved, whose last bit is anybody's.
+
+    An exact tie of centers that lie where they began is not: it must fall to the lowest index.
+    """
     weights = ref.weights(clusters, world.balance)
     scale = 1 + np.abs(state).max() + np.abs(clusters.centers).max() + weights.max()
     values = np.sqrt(((clusters.centers - state) ** 2).sum(axis=1)) + weights
-    return bool(((values > values.min()) & (values < values.min() + 1e-12 * scale)).any())
+    near, moved = values < values.min() + 1e-12 * scale, clusters.counts != world.clusters.counts
+    return bool((near & (values > values.min())).any() or (near.sum() > 1 and moved[near].any()))
 
 
 def near_zero(world: World, clusters: ref.Clusters, state: NDArray[np.float64]) -> bool:

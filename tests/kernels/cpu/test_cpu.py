@@ -205,6 +205,14 @@ def test_the_online_walk_is_algorithm_1(world: World, objective: int) -> None:
     assert done.counts.tolist() == clusters.counts.tolist()
 
 
+def test_a_tie_with_a_center_that_has_moved_is_left_to_rounding() -> None:
+    """Two centers at 3 and states at 3: α 3 + (1 − α) 3 is 3 or its neighbour, as a machine multiplies and adds."""
+    start = ref.Clusters(np.full((2, 1), 3.0), np.ones(2, np.int64))
+    world = World(start, np.full((27, 1), 3.0), 0.0483, 0.0)
+    assert not ambiguous(world, start, world.states[0])
+    assert ambiguous(world, start._replace(counts=np.array([2, 1])), world.states[1])
+
+
 def test_thousands_of_online_steps_stay_exact() -> None:
     rng = np.random.default_rng(0)
     states = np.cumsum(rng.normal(size=(4000, 5)), axis=0) / 20
