@@ -125,7 +125,7 @@ class SACTrainer:
         with self._timed("bonus_seconds"):
             self.bonuses.absorb(self.recent, t)
         for lane, rows in self._lanes():
-            lane.see(self.recent[rows])
+            lane.see(self.recent[rows].copy())  # it is written into again while the program may still be reading
         self._freeze()
 
     def _freeze(self) -> None:
