@@ -1,6 +1,7 @@
 """SAC, alone and as a pair: who is paid what, who drives what, and that a resume is the uninterrupted run."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 
 from tests.training.toys import Counter, small
 from voronaut.cli import main
-from voronaut.training import checkpoint, loop, off_policy, pair, policy
+from voronaut.training import checkpoint, folder, loop, off_policy, pair, policy
 from voronaut.training.config import Config
 from voronaut.training.off_policy import SACTrainer
 from voronaut.training.watching import board, logs
@@ -199,6 +200,20 @@ def test_the_glossary_explains_every_number_and_the_board_has_a_group_for_it() -
 def test_files_of_ppo_do_not_mention_learners() -> None:
     assert not {"learner", "pair", "numbers"} & set(small().to_json())
     assert small(options={"ppo": {"clip": "0.1"}}).numbers == {"clip": 0.1}
+
+
+def test_what_the_disk_must_hold_is_said_before_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = counting(bonuses=["none", "zero"])
+    assert trainer.disk == 2 * 128 * (4 * (2 + 1 + 1) + 2)
+    trainer.disk = int(3e9)
+    monkeypatch.setattr(folder.shutil, "disk_usage", lambda _: SimpleNamespace(free=4e9))
+    folder.check_room(trainer, tmp_path)
+    assert "grows to 3.0 GB" in capsys.readouterr().err
+    monkeypatch.setattr(folder.shutil, "disk_usage", lambda _: SimpleNamespace(free=2e9))
+    with pytest.raises(ValueError, match=r"3\.0 GB, and the disk has 2\.0 GB left\. Choose another --out"):
+        folder.check_room(trainer, tmp_path)
 
 
 def test_chunks_are_where_the_checkpoint_looks(tmp_path: Path) -> None:

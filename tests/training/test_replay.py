@@ -119,7 +119,7 @@ def test_rows_after_the_checkpoint_that_is_gone_on_from_do_not_count(tmp_path: P
 
 def test_files_hold_a_state_once(tmp_path: Path) -> None:
     replay.append(tmp_path, [filled(history(30))], 0)
-    numbers = 30 * 3 * (2 + 1 + 1)  # observations, actions and rewards
-    finals, flags = 18 * 2 + 3 * 2, 30 * 3 * 2
-    size = next(tmp_path.iterdir()).stat().st_size
-    assert size < 4 * (numbers + finals) + flags + 3000  # names and headers
+    said = replay.disk(SHAPE._replace(rows=30))
+    assert said == 30 * 3 * (4 * (2 + 1 + 1) + 2)  # observations, actions, rewards and two flags
+    finals = 4 * (18 * 2 + 3 * 2)
+    assert said < next(tmp_path.iterdir()).stat().st_size < said + finals + 3000  # names and headers

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from voronaut.training.watching import logs, snapshots
 Rows = list[dict[str, Any]]
 CONFIG, FINISHED, CHECKPOINTS = "config.json", "finished.json", "checkpoints"
 LOCK, BEFORE = ".lock", "before-"
+SAID = 2e8  # bytes: smaller needs are not worth a word
 
 
 class Trainer(Protocol):
@@ -36,6 +38,7 @@ class Trainer(Protocol):
     bonuses: Population
     done: int  # turns so far
     total: int  # turns in all
+    disk: int  # bytes that files beside the checkpoints grow to until all is done
 
     @property
     def next_states(self) -> NDArray[Any]:
@@ -136,6 +139,17 @@ def _locked(path: Path) -> IO[str]:
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
         file.close()
+
+
+def check_room(trainer: Trainer, out: Path) -> None:
+    """Say what the disk must hold until all is done; ValueError if it cannot."""
+    there = sum(path.stat().st_size for path in checkpoint.chunks(out / CHECKPOINTS).glob("*.npz"))
+    free, need = shutil.disk_usage(out).free, trainer.disk - there
+    text = f"until all is done {out / CHECKPOINTS} grows to {trainer.disk / 1e9:.1f} GB"
+    if need > free:
+        raise ValueError(f"{text}, and the disk has {free / 1e9:.1f} GB left. Choose another --out, or fewer --steps.")
+    if need > SAID:
+        print(f"voronaut: {text}", file=sys.stderr)
 
 
 def claim(config: Config, out: Path) -> None:

@@ -51,6 +51,7 @@ def train(
         task = make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend)
         try:
             trainer = make_trainer(config, task, population)
+            folder.check_room(trainer, out)
             folder.claim(config, out)
             folder.tidy(config, out)
             folder.go_on(trainer, out, restart=restart)

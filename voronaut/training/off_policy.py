@@ -50,6 +50,7 @@ class SACTrainer:
         self.rewarded = np.zeros(len(self.seeds), np.int64)
         self.done, self.total = 0, config.rollouts
         self.appended = 0  # rows of the replay that are in files
+        self.disk = replay.disk(self._shape()) * len(self.seeds)
 
     def turn(self) -> Rows:
         """A turn's worth of vector steps; a row for the log of every run."""
@@ -186,7 +187,7 @@ class SACTrainer:
     def _lane(self, method: Method, seeds: list[int]) -> Lane:
         """A pair, unless there is no bonus or one agent is to have it all."""
         config, pays = self.config, method.kind != "none"
-        shape = replay.Shape(config.rollouts * self.rows, config.envs, self.task.obs_dim, self.task.action_dim)
+        shape = self._shape()
         given = weight(method.scale, 0.0) if pays else 0.0
         kind = bonus_class(method.kind)
         pay = kind.pay if on_accelerator() and issubclass(kind, PaysInPrograms) else None
@@ -194,6 +195,11 @@ class SACTrainer:
             return Lane(seeds, shape, (config.envs,), (given,), self.settings, pay)
         explorers = min(max(1, round(config.envs * self.settings.explorer_share)), config.envs - 1)
         return Lane(seeds, shape, (config.envs - explorers, explorers), (0.0, given), self.settings, pay)
+
+    def _shape(self) -> replay.Shape:
+        """Of the replay of one run, which forgets nothing."""
+        rows = self.config.rollouts * self.rows
+        return replay.Shape(rows, self.config.envs, self.task.obs_dim, self.task.action_dim)
 
     def _lanes(self) -> Iterator[tuple[Lane, slice]]:
         """Each lane, and which of all runs are its."""

@@ -144,6 +144,11 @@ def append(folder: Path, replays: Sequence[Replay], start: int) -> int:
     return end
 
 
+def disk(shape: Shape) -> int:
+    """Bytes of a whole run's files: observation, action and reward in float32 and two flags for every step."""
+    return shape.rows * shape.envs * (4 * (shape.obs_dim + shape.action_dim + 1) + 2)
+
+
 def _packed(rows: Transition) -> npz.Arrays:
     over = rows.terminated | rows.truncated
     small = {name: value for name, value in rows._asdict().items() if name != "next_states"}
