@@ -88,15 +88,19 @@ class SACTrainer:
         return np.stack(drawn).astype(np.float32)
 
     def _learn(self, t: int) -> None:
-        """Pay what is drawn as the bonus is now, and begin to learn: in one program where the bonus can be in it."""
+        """Pay what is drawn as the bonus is now, and begin to learn: in one program where the bonus can be in it.
+
+        Everything is drawn and paid before anybody learns: what is drawn later would wait for the learning of others.
+        """
+        outside = [(lane, rows) for lane, rows in self._lanes() if not self._in_program(rows)]
+        with self._timed("bonus_seconds"):
+            drawn = [lane.draw(t) for lane, _ in outside]
+            paid = [self.bonuses.rewards(np.asarray(x), rows) for x, (_, rows) in zip(drawn, outside, strict=True)]
+        for (lane, _), raw in zip(outside, paid, strict=True):
+            lane.learn(raw, t)
         for lane, rows in self._lanes():
             if self._in_program(rows):
                 lane.draw_and_learn(t)
-                continue
-            with self._timed("bonus_seconds"):
-                states = np.asarray(lane.draw(t))
-                raw = self.bonuses.rewards(states, rows)
-            lane.learn(raw, t)
 
     def _in_program(self, rows: slice) -> bool:
         """Bonuses that pay nothing, and on an accelerator those that can: there the host would be in the way."""
