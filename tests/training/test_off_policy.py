@@ -114,6 +114,20 @@ def test_a_bonus_inside_the_program_pays_the_same(monkeypatch: pytest.MonkeyPatc
             assert here[name] == (None if there[name] is None else pytest.approx(there[name], rel=1e-3, abs=1e-4)), name
 
 
+@pytest.mark.parametrize(
+    ("options", "inside"),
+    [({}, True), ({"replay": 0.5}, True), ({"normalize": True}, False), ({"balance": "auto"}, False)],
+)
+def test_a_bonus_that_cannot_be_in_a_program_is_paid_by_the_host(
+    options: dict[str, Any], inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(off_policy, "on_accelerator", lambda: True)
+    made = config(task="gym:unused", options={"kme": {"clusters": 8} | options, "sac": TINY})
+    trainer = SACTrainer(made, Counter(made.envs, limit=5))
+    trainer.turn()  # the random one: the bonus has learned, and is shown to its lane
+    assert (trainer.lanes[0].frozen is not None) == trainer.lanes[0].inside == inside
+
+
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     made = config(bonuses=["none", "zero", "kme", "hash"])
     whole, cut = tmp_path / "whole", tmp_path / "cut"

@@ -88,7 +88,7 @@ class PaysInPrograms(Protocol):
     """A bonus whose rewards can be part of a JAX program: learning from a replay on an accelerator asks for it."""
 
     def frozen(self) -> Any:
-        """What pays as it is now, a pytree of arrays; alike in shape for all bonuses of equal parameters."""
+        """What pays as it is now, a pytree of arrays, alike in shape for equal parameters; None if they forbid it."""
 
     @staticmethod
     def pay(frozen: Any, states: Any) -> Any:

@@ -42,6 +42,8 @@ class SACTrainer:
         self.bonuses = population(config, task.obs_dim)
         self.rows = config.rollout // config.envs  # vector steps of a turn
         self.lanes = [self._lane(method, seeds) for method, seeds in _grouped(config)]
+        for lane, rows in self._lanes():
+            lane.inside = self._in_program(rows)
         shape = (len(self.seeds), config.envs, task.obs_dim)
         self.observations: Floats | None = None
         self.next_states = np.zeros((len(self.seeds), self.rows, *shape[1:]), np.float32)
@@ -92,20 +94,20 @@ class SACTrainer:
 
         Everything is drawn and paid before anybody learns: what is drawn later would wait for the learning of others.
         """
-        outside = [(lane, rows) for lane, rows in self._lanes() if not self._in_program(rows)]
+        outside = [(lane, rows) for lane, rows in self._lanes() if not lane.inside]
         with self._timed("bonus_seconds"):
             drawn = [lane.draw(t) for lane, _ in outside]
             paid = [self.bonuses.rewards(np.asarray(x), rows) for x, (_, rows) in zip(drawn, outside, strict=True)]
         for (lane, _), raw in zip(outside, paid, strict=True):
             lane.learn(raw, t)
-        for lane, rows in self._lanes():
-            if self._in_program(rows):
+        for lane in self.lanes:
+            if lane.inside:
                 lane.draw_and_learn(t)
 
     def _in_program(self, rows: slice) -> bool:
         """Bonuses that pay nothing, and on an accelerator those that can: there the host would be in the way."""
         [first, *_] = self.bonuses.members()[rows]
-        return not first.pays or (on_accelerator() and isinstance(first, PaysInPrograms))
+        return not first.pays or (on_accelerator() and isinstance(first, PaysInPrograms) and first.frozen() is not None)
 
     def _keep(self, actions: Floats, step: Step, row: int) -> None:
         """Remember the step, and add up the returns of each policy's episodes."""
@@ -136,7 +138,7 @@ class SACTrainer:
     def _freeze(self) -> None:
         """Show the lanes the bonuses as they are now."""
         for lane, rows in self._lanes():
-            if self._in_program(rows):
+            if lane.inside:
                 own = [bonus.frozen() for bonus in self.bonuses.members()[rows] if bonus.pays]
                 lane.frozen = jax.device_put(runs.stack(own)) if own else None
 

@@ -213,6 +213,7 @@ class Lane:
         )
         self.replay = replay.empty(len(seeds), shape)
         self.windows: Any = None
+        self.inside = False  # whether the bonus is paid inside the program
         self.frozen: Any = None  # what `pay` pays by, new after every update of the bonus
         self.stats: Stats | None = None
 

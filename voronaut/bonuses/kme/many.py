@@ -54,11 +54,11 @@ class Frozen(NamedTuple):
     ready: NDArray[np.bool_]
 
 
-def frozen(member: "KME") -> Frozen:
-    """What `pay` needs. KMEs that read their states otherwise than by a shift, or have their own rules, are refused."""
+def frozen(member: "KME") -> Frozen | None:
+    """What `pay` needs; None for a KME that standardises states, has features, or has the rule without units."""
     member._sync()
-    if member.settings.normalize or member.features is not None or _own_rules(member):
-        raise ValueError("inside a program KME has no features, normalize, replay and no balance or step_size 'auto'.")
+    if member.settings.normalize or member.features is not None or auto.chosen(member.settings):
+        return None
     rules, dtype = member._rules, member.settings.dtype
     step_size, balance, floor = (np.asarray(x, dtype) for x in (rules.step_size, rules.balance, member._floor))
     lead = (member._counts - member._counts.min()).astype(np.int32)
