@@ -102,7 +102,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_gone_on_from(
     assert turns == [2, 3] and same(whole, cut, CONFIG)
     assert "000003.npz" in (said := capsys.readouterr().err) and "set aside" in said
     assert "000003.npz" in (cut / "notes.txt").read_text()
-    assert not (cut / "checkpoints").exists()
+    assert os.listdir(cut / "checkpoints") == ["000004.npz"]
 
 
 def test_a_log_shorter_than_the_newest_checkpoint_goes_on_from_the_older_one(
@@ -232,7 +232,7 @@ def test_what_killed_writes_left_is_removed_at_the_start_and_at_the_end(cut: Pat
 
     monkeypatch.setattr(PPOTrainer, "turn", checked)
     assert loop.train(CONFIG, cut, resume=True)
-    assert not any((place / LEFT).exists() for place in places) and not (cut / "checkpoints").exists()
+    assert not any((place / LEFT).exists() for place in places)
 
 
 def test_an_empty_folder_of_checkpoints_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,16 +268,27 @@ def test_checkpoints_stay_until_everything_else_is_written(
     assert loop.train(CONFIG, cut, resume=True) and turns == [3] and same(whole, cut, CONFIG)
 
 
-def test_checkpoints_that_outlived_the_end_are_removed_by_the_next_command(cut: Path, monkeypatch: Any) -> None:
+def test_older_checkpoints_that_outlived_the_end_are_removed_by_the_next_command(cut: Path, monkeypatch: Any) -> None:
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "clear", killed)
+        patch.setattr(folder, "drop_spare", killed)
         with pytest.raises(KeyboardInterrupt):
             loop.train(CONFIG, cut, resume=True)
-    assert (cut / "checkpoints").exists()
-    assert not loop.train(CONFIG, cut, resume=True) and not (cut / "checkpoints").exists()
+    assert len(checkpoint.saved(cut / "checkpoints")) == 2
+    assert not loop.train(CONFIG, cut, resume=True) and os.listdir(cut / "checkpoints") == ["000004.npz"]
+
+
+def test_a_kill_between_the_longer_config_and_the_end_of_the_shorter_one_can_be_resumed(
+    whole: Path, tmp_path: Path, turns: list[int]
+) -> None:
+    out, short = tmp_path / "out", small(seeds=1, bonuses=["kme"], steps=128)
+    loop.train(short, out)
+    done = (out / "finished.json").read_bytes()
+    folder.claim(CONFIG, out)
+    (out / "finished.json").write_bytes(done)
+    assert loop.train(CONFIG, out, resume=True) and same(whole, out, CONFIG) and turns == [0, 1, 2, 3]
 
 
 def test_the_old_checkpoint_goes_after_the_new_one_is_written(tmp_path: Path) -> None:

@@ -142,7 +142,19 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
         same(*(logs.read(out / name / logs.NAME) for out in (whole, cut)))
         for file in ("policy.npz", "bonus.npz"):
             assert (whole / name / file).read_bytes() == (cut / name / file).read_bytes()
-    assert not (cut / "checkpoints").exists()
+    assert [path.name for path in checkpoint.saved(cut / "checkpoints")] == ["000004.npz"]
+
+
+def test_more_steps_later_are_the_longer_run_to_the_bit(tmp_path: Path) -> None:
+    made = config(bonuses=["zero", "kme"])
+    whole, short = tmp_path / "whole", tmp_path / "short"
+    loop.train(made, whole)
+    loop.train(config(bonuses=["zero", "kme"], steps=64), short)
+    assert loop.train(made, short, resume=True)
+    for name in made.folders():
+        same(*(logs.read(out / name / logs.NAME) for out in (whole, short)))
+        for file in ("policy.npz", "explorer.npz", "bonus.npz"):
+            assert (whole / name / file).read_bytes() == (short / name / file).read_bytes()
 
 
 def test_a_run_does_not_depend_on_those_beside_it(tmp_path: Path) -> None:
@@ -224,7 +236,7 @@ def test_what_the_disk_must_hold_is_said_before_the_start(
     trainer.disk = int(3e9)
     monkeypatch.setattr(folder.shutil, "disk_usage", lambda _: SimpleNamespace(free=4e9))
     folder.check_room(trainer, tmp_path)
-    assert "grows to 3.0 GB" in capsys.readouterr().err
+    assert "grows to 3.0 GB; remove it when all is done" in capsys.readouterr().err
     monkeypatch.setattr(folder.shutil, "disk_usage", lambda _: SimpleNamespace(free=2e9))
     with pytest.raises(ValueError, match=r"3\.0 GB, and the disk has 2\.0 GB left\. Choose another --out"):
         folder.check_room(trainer, tmp_path)

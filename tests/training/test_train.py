@@ -63,7 +63,7 @@ def test_what_is_written(finished: Path) -> None:
     config = json.loads((finished / "config.json").read_text())
     assert config["task"] == "cheetah-run" and config["backend"] == "dm_control"
     assert sorted(p.name for p in finished.iterdir()) == [
-        "config.json", "finished.json", "kme-0", "kme-1", "machine.txt", "none-0", "none-1",
+        "checkpoints", "config.json", "finished.json", "kme-0", "kme-1", "machine.txt", "none-0", "none-1",
     ]  # fmt: skip
     lines = logs.read(finished / "kme-1" / "progress.jsonl")
     assert [row["env_steps"] for row in lines] == [64, 128, 192, 256]
@@ -93,7 +93,7 @@ def test_stopping_and_resuming_changes_nothing(finished: Path, tmp_path: Path) -
             loop.train(small(), out, resume=True, deadline=time.monotonic() - 1)
     assert loop.train(small(), out, resume=True)
     assert same(finished, out, small())
-    assert not (out / "checkpoints").exists()
+    assert [path.name for path in (out / "checkpoints").iterdir()] == ["000004.npz"]
 
 
 def test_going_on_elsewhere_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +201,42 @@ def test_a_killed_process_can_be_resumed(tmp_path: Path) -> None:
     assert before >= 1 and len(rows(tmp_path / "out", "kme-0")) == 100
 
 
+def test_more_steps_later_are_the_longer_run_to_the_bit(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "short"
+    loop.train(small(steps=128), out)
+    with pytest.raises(loop.Stopped):
+        loop.train(small(), out, resume=True, deadline=time.monotonic() - 1)
+    assert not (out / "finished.json").exists()
+    assert loop.train(small(), out, resume=True) and same(finished, out, small())
+    assert json.loads((out / "config.json").read_text())["steps"] == 256
+    assert not loop.train(small(), out, resume=True)
+
+
+def test_more_steps_that_cannot_be_added_change_nothing(tmp_path: Path) -> None:
+    out, linear = tmp_path / "short", {"kme": {"clusters": 10, "scale": "linear:0.01:0"}}
+    loop.train(small(steps=128, seeds=1), out)
+    before = {path: path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+    with pytest.raises(ValueError, match=r"128 steps\. Add --resume to go on to 256"):
+        loop.train(small(seeds=1), out)
+    with pytest.raises(ValueError, match=r"128 steps\. Ask for more"):
+        loop.train(small(steps=64, seeds=1), out, resume=True)
+    with pytest.raises(ValueError, match="differs in seeds, steps"):
+        loop.train(small(), out, resume=True)
+    with pytest.raises(ValueError, match="differs in steps"):
+        loop.train(small(seeds=1), out, restart=True)
+    assert {path: path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()} == before
+    [kept] = checkpoint.saved(out / "checkpoints")
+    kept.write_bytes(kept.read_bytes()[:5000])
+    with pytest.raises(ValueError, match="no checkpoint that can be read"):
+        loop.train(small(seeds=1), out, resume=True)
+    with pytest.raises(ValueError, match="has been removed"):
+        loop.train(small(seeds=1), out, resume=True)
+    assert not loop.train(small(steps=128, seeds=1), out)  # still finished
+    loop.train(small(steps=128, seeds=1, options=linear), tmp_path / "linear")
+    with pytest.raises(ValueError, match="a weight that changes"):
+        loop.train(small(seeds=1, options=linear), tmp_path / "linear", resume=True)
+
+
 def test_folders_are_not_mixed_up(finished: Path, tmp_path: Path) -> None:
     assert not loop.train(small(), finished)  # finished before: nothing to do
     with pytest.raises(ValueError, match=r"another experiment.*seeds"):
@@ -231,7 +267,11 @@ def test_from_python(tmp_path: Path) -> None:
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "cli")
     assert main([*TRAIN, "--out", out]) == 0
-    assert "entropy" in capsys.readouterr().out
+    assert (
+        "entropy" in (said := capsys.readouterr().out)
+        and "--steps 256 --resume" in said
+        and "checkpoints holds" in said
+    )
     assert main([*TRAIN, "--out", out]) == 0
     assert "nothing to do" in capsys.readouterr().out
     assert main(["eval", f"{out}/kme-0", "--episodes", "2"]) == 0

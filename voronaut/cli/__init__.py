@@ -40,7 +40,8 @@ examples:
   voronaut train cheetah-run --bonus kme --kme.scale linear:0.01:0 --kme.balance 1e-3 --out runs/schedule
   voronaut train cheetah-run --bonus kme --sweep kme.balance=1e-5,1e-4,1e-3 --out runs/sweep
   voronaut train gym:Pendulum-v1 --bonus kme --steps 1e5 --out runs/pendulum
-  voronaut train cheetah-run --out runs/cheetah --resume"""
+  voronaut train cheetah-run --out runs/cheetah --resume
+  voronaut train cheetah-run --out runs/cheetah --steps 1e7 --resume"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -87,7 +88,8 @@ def _add_train(menu: Any) -> None:
         "of sac: per line of the log (10240)")  # fmt: skip
     add("--sweep", action="append", metavar="kme.balance=1e-5,1e-4", help="train every value of a bonus's parameter "
         "side by side; repeat for a grid")  # fmt: skip
-    add("--resume", action="store_true", help="go on from the last checkpoint in DIR, if there is one")
+    add("--resume", action="store_true", help="go on from the last checkpoint in DIR, if there is one; with more "
+        "--steps also when all were done")  # fmt: skip
     add("--restart", action="store_true", help="begin again from 0; what DIR holds of this experiment is moved to "
         "DIR/before-1")  # fmt: skip
     add("--quiet", action="store_true", help="show no progress")

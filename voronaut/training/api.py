@@ -123,7 +123,8 @@ def train(
 
     Takes what `configure` takes: bonuses=("none", "kme"), seeds=5 (or a list), steps=5e6, threshold="release",
     backend="auto", envs=16, rollout=16384, options={"kme": {"scale": 0.01}}, sweep={"kme.balance": [1e-5, 1e-4]}.
-    `resume` goes on with an unfinished experiment in `out`; `restart` moves it aside and begins again.
+    `resume` goes on with an unfinished experiment in `out`, or with one that had fewer steps; `restart` moves it aside
+    and begins again.
     `wandb` is the name of a Weights & Biases project to send everything to.
     """
     from voronaut.training import loop

@@ -1,7 +1,6 @@
 """Checkpoints: the whole population in one file, the last two kept, the newest usable one taken."""
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,19 +71,21 @@ def set_aside(folder: Path) -> list[Path]:
 
 
 def chunks(folder: Path) -> Path:
-    """Where a learner may append what is too large to be written anew each time (a replay); it goes when all is done.
+    """Where a learner may append what is too large to be written anew each time: a replay.
 
     A checkpoint says how much of it counts: what was appended after the checkpoint that is gone on from does not.
     """
     return folder / CHUNKS
 
 
-def clear(folder: Path) -> None:
-    """Remove all checkpoints and what belongs to them."""
-    for path in saved(folder) + set_aside(folder):
-        path.unlink(missing_ok=True)
-    shutil.rmtree(chunks(folder), ignore_errors=True)
-    tidy(folder)
+def spare(folder: Path) -> list[Path]:
+    """What nobody needs once all is done: with the newest checkpoint, and its chunks, more steps can be added."""
+    return saved(folder)[:-1] + set_aside(folder)
+
+
+def size(folder: Path) -> int:
+    """Bytes of the checkpoints and of what belongs to them."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def tidy(folder: Path) -> None:

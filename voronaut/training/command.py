@@ -13,8 +13,9 @@ from voronaut.missing import install
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, loop, policy
 from voronaut.training.config import Config
+from voronaut.training.folder import CHECKPOINTS
 from voronaut.training.watching import logs, watch
-from voronaut.training.watching.progress import TITLES, by_method, pretty, shown
+from voronaut.training.watching.progress import by_method, columns, pretty, shown
 
 INTERRUPTED = 130
 GO_ON = "go on with the same command and --resume"
@@ -51,12 +52,16 @@ def train(
         return 1
     print(summary(config, out))
     print(f"{'trained in ' + pretty(time.monotonic() - started) if ran else 'nothing to do: finished before'}: {out}")
+    if ran:
+        place, more = out / CHECKPOINTS, f"{2 * config.steps:.3g}".replace("e+0", "e")
+        held = f"{place} holds {checkpoint.size(place) / 1e6:,.1f} MB for that and can be removed."
+        print(f"to go on later: --steps {more} --resume. {held}")
     return 0
 
 
 def _kept(out: Path) -> str:
     with suppress(OSError):  # a path that cannot be is no place to look
-        if found := checkpoint.saved(out / "checkpoints"):
+        if found := checkpoint.saved(out / CHECKPOINTS):
             return f"The last good checkpoint is {found[-1]}."
     return "Nothing was saved yet."
 
@@ -74,7 +79,7 @@ def summary(config: Config, out: Path) -> str:
     last = [{**rows[-1], "max_step_reward": max(row["max_step_reward"] for row in rows)} for rows in runs]
     table = by_method(config, last)
     width = max(map(len, table))
-    head = f"{'':<{width}}" + "".join(f" {title:>11}" for title in TITLES)
+    head = f"{'':<{width}}" + "".join(f" {title:>11}" for title in columns(config).values())
     return "\n".join([head, *(f"{k:<{width}}" + "".join(f" {shown(n):>11}" for n in v) for k, v in table.items())])
 
 

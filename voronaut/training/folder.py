@@ -66,11 +66,13 @@ def check(config: Config, out: Path, *, resume: bool, restart: bool) -> bool:
         if out.exists() and any(each.name != LOCK and not _is_leftover(each) for each in out.iterdir()):
             raise ValueError(f"{out} is not empty and holds no experiment of this kind. Choose another --out.")
         return True
-    mine, theirs = plain(config), _config(path)
-    if theirs != mine:
-        differ = sorted(key for key in mine | theirs if mine.get(key) != theirs.get(key))
+    mine, theirs = plain(config), _json(path)
+    differ = sorted(key for key in mine | theirs if mine.get(key) != theirs.get(key))
+    if differ == ["steps"] and not restart:
+        _check_more(config, out, theirs["steps"], resume=resume)
+    elif differ:
         raise ValueError(f"{out} holds another experiment (it differs in {', '.join(differ)}). Choose another --out.")
-    if (out / FINISHED).exists():
+    if finished(config, out):
         if restart:
             raise ValueError(f"{out} holds this experiment, finished. Choose another --out, or remove it.")
         return False
@@ -79,12 +81,36 @@ def check(config: Config, out: Path, *, resume: bool, restart: bool) -> bool:
     return True
 
 
+def _check_more(config: Config, out: Path, before: int, *, resume: bool) -> None:
+    """ValueError unless what `out` holds, finished or not, is the beginning of this longer experiment."""
+    if config.steps < before:
+        raise ValueError(f"{out} holds this experiment with {before:,} steps. Ask for more, or choose another --out.")
+    if not resume:
+        raise ValueError(
+            f"{out} holds this experiment with {before:,} steps. Add --resume to go on to {config.steps:,}, or choose "
+            "another --out."
+        )
+    if any(method.scale.startswith("linear") for method in config.methods):
+        raise ValueError(
+            f"{out} holds this experiment with {before:,} steps, and a weight that changes until the last of them: "
+            "with more it would have been another all along. Choose another --out."
+        )
+    if (out / FINISHED).exists() and not checkpoint.saved(out / CHECKPOINTS):
+        raise ValueError(f"{out / CHECKPOINTS} has been removed: there is nothing to go on from. Choose another --out.")
+
+
+def finished(config: Config, out: Path) -> bool:
+    """Whether all steps of the config are done; those of a shorter one may be."""
+    path = out / FINISHED
+    return path.exists() and int(_json(path).get("rollouts", 0)) >= config.rollouts
+
+
 def plain(config: Config) -> dict[str, Any]:
     """The config as config.json gives it back."""
     return dict(json.loads(json.dumps(config.to_json())))
 
 
-def _config(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text()))
     except (ValueError, TypeError, RecursionError) as error:
@@ -145,29 +171,36 @@ def check_room(trainer: Trainer, out: Path) -> None:
     """Say what the disk must hold until all is done; ValueError if it cannot."""
     there = sum(path.stat().st_size for path in checkpoint.chunks(out / CHECKPOINTS).glob("*.npz"))
     free, need = shutil.disk_usage(out).free, trainer.disk - there
-    text = f"until all is done {out / CHECKPOINTS} grows to {trainer.disk / 1e9:.1f} GB"
+    text = f"{out / CHECKPOINTS} grows to {trainer.disk / 1e9:.1f} GB"
     if need > free:
         raise ValueError(f"{text}, and the disk has {free / 1e9:.1f} GB left. Choose another --out, or fewer --steps.")
     if need > SAID:
-        print(f"voronaut: {text}", file=sys.stderr)
+        print(f"voronaut: {text}; remove it when all is done, if no steps are to be added later", file=sys.stderr)
 
 
 def claim(config: Config, out: Path) -> None:
-    """Make `out` this experiment's folder."""
+    """Make `out` this experiment's folder; a shorter one that it holds is no longer finished."""
     files.write_text(out / CONFIG, json.dumps(plain(config), indent=1) + "\n")
+    (out / FINISHED).unlink(missing_ok=True)
 
 
 def tidy(config: Config, out: Path) -> None:
-    """Remove what killed writes left, and an empty folder of checkpoints; of a finished experiment all of them."""
+    """Remove what killed writes left, and an empty folder of checkpoints; of a finished experiment all but one."""
     runs = [out / name for name in config.folders()]
     saved = out / CHECKPOINTS
     for place in (out, saved, checkpoint.chunks(saved), *runs, *(run / snapshots.FOLDER for run in runs)):
         for path in place.glob(".*"):
             if _is_leftover(path):
                 path.unlink(missing_ok=True)
-    if (out / FINISHED).exists():
-        checkpoint.clear(saved)
+    if finished(config, out):
+        drop_spare(out)
     checkpoint.tidy(saved)
+
+
+def drop_spare(out: Path) -> None:
+    """Remove the checkpoints that a finished experiment does not need."""
+    for path in checkpoint.spare(out / CHECKPOINTS):
+        path.unlink(missing_ok=True)
 
 
 def _is_leftover(path: Path) -> bool:
@@ -236,8 +269,8 @@ def save(trainer: Trainer, out: Path, folders: list[Path]) -> None:
 
 
 def finish(trainer: Trainer, out: Path, folders: list[Path]) -> None:
-    """Keep what each bonus learned beside its run, say that all is done, and drop the checkpoints."""
+    """Keep what each bonus learned beside its run, say that all is done, and keep the last checkpoint alone."""
     for bonus, folder in zip(trainer.bonuses.members(), folders, strict=True):
         bonus.save(folder / "bonus.npz")
     files.write_text(out / FINISHED, json.dumps({"rollouts": trainer.done}) + "\n")
-    checkpoint.clear(out / CHECKPOINTS)
+    drop_spare(out)

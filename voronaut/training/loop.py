@@ -9,7 +9,7 @@ from typing import Any
 
 from voronaut.tasks.base import VectorTask
 from voronaut.tasks.factory import make
-from voronaut.training import folder
+from voronaut.training import checkpoint, folder
 from voronaut.training.config import Config
 from voronaut.training.folder import Rows, Trainer
 from voronaut.training.population import Population
@@ -35,12 +35,13 @@ def train(
 ) -> bool:
     """Train everything in `config` and write it to `out`; whether there was anything left to do.
 
-    `resume` goes on with what `out` holds of this experiment, `restart` moves that aside and begins again.
+    `resume` goes on with what `out` holds of this experiment, or of one that differs in having fewer steps; `restart`
+    moves that aside and begins again.
     Stops early, saved and with `Stopped`, at the first rollout after an interrupt or after `deadline` (time.monotonic).
     """
     begin = {"resume": resume, "restart": restart}
     if not folder.check(config, out, **begin):  # before anything is touched
-        if (out / folder.CHECKPOINTS).exists():  # killed in its last moment
+        if checkpoint.spare(out / folder.CHECKPOINTS):  # killed in its last moment
             with folder.locked(out):
                 folder.tidy(config, out)
         return False
@@ -52,9 +53,9 @@ def train(
         try:
             trainer = make_trainer(config, task, population)
             folder.check_room(trainer, out)
-            folder.claim(config, out)
             folder.tidy(config, out)
             folder.go_on(trainer, out, restart=restart)
+            folder.claim(config, out)  # a shorter experiment stays as it is if it cannot be gone on with
             run(trainer, out, save_every=save_every, deadline=deadline, report=report)
         finally:
             task.close()

@@ -12,8 +12,6 @@ from voronaut.training.config import Config
 
 Rows = list[dict[str, Any]]
 Report = Callable[[int, Rows], None]
-COLUMNS = ("extrinsic_return", "max_step_reward", "state_entropy", "bonus_mean")
-TITLES = ("return", "top reward", "entropy", "bonus")
 
 
 @contextmanager
@@ -28,13 +26,20 @@ def display(config: Config, *, quiet: bool = False) -> Iterator[Report | None]:
         yield _plain(config)
 
 
+def columns(config: Config) -> dict[str, str]:
+    """What is shown of a row, and its title."""
+    theirs = {"explorer_return": "explorer"} if config.learner == "sac" and config.pair else {}
+    more = {"max_step_reward": "top reward", "state_entropy": "entropy", "bonus_mean": "bonus"}
+    return {"extrinsic_return": "return"} | theirs | more
+
+
 def by_method(config: Config, rows: Rows) -> dict[str, list[float]]:
     """Means over seeds of the columns shown, by method; NaN where nothing is known yet."""
     count = len(config.seeds)
     table = {}
     for index, method in enumerate(config.methods):
         mine = rows[index * count : (index + 1) * count]
-        known = [[row[name] for row in mine if row[name] is not None] for name in COLUMNS]
+        known = [[row[name] for row in mine if row[name] is not None] for name in columns(config)]
         table[method.label] = [float(np.mean(values)) if values else float("nan") for values in known]
     return table
 
@@ -67,7 +72,7 @@ def pretty(seconds: float) -> str:
 
 
 def _plain(config: Config) -> Report:
-    clock, last = Clock(config), [-np.inf]
+    clock, last, titles = Clock(config), [-np.inf], columns(config).values()
 
     def report(done: int, rows: Rows) -> None:
         speed, left = clock.read(done)
@@ -78,7 +83,7 @@ def _plain(config: Config) -> Report:
         print(head + f"{pretty(left)} left", flush=True)
         for label, numbers in by_method(config, rows).items():
             print(
-                f"  {label:<12}" + "".join(f" {t} {shown(n):>8}" for t, n in zip(TITLES, numbers, strict=True)),
+                f"  {label:<12}" + "".join(f" {t} {shown(n):>8}" for t, n in zip(titles, numbers, strict=True)),
                 flush=True,
             )
 
@@ -101,7 +106,10 @@ def _live(config: Config) -> Iterator[Report]:
         speed, left = clock.read(done)
         steps = f"{done * config.rollout:,} of {config.rollouts * config.rollout:,} steps"
         table = Table(
-            "method", *TITLES, title=f"{config.task}: {steps}, {speed:,.0f}/s, {pretty(left)} left", min_width=60
+            "method",
+            *columns(config).values(),
+            title=f"{config.task}: {steps}, {speed:,.0f}/s, {pretty(left)} left",
+            min_width=60,
         )
         for label, numbers in by_method(config, rows).items():
             table.add_row(label, *map(shown, numbers))
