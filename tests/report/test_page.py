@@ -89,6 +89,26 @@ def test_partial_runs_and_several_tasks(tmp_path: Path) -> None:
     assert sorted(len(drawn["frames"]) for drawn in whole["maps"]) == [1, 2, 2, 2, 2]
 
 
+def test_both_policies_of_a_pair_are_shown_and_its_learner_is_told_apart(tmp_path: Path) -> None:
+    pair = toys.experiment(tmp_path / "pair", labels=("kme",), maps=False)
+    (pair / "config.json").write_text(json.dumps(toys.config(labels=("kme",)) | {"learner": "sac"}))
+    for seed in (0, 1):
+        rows = [toys.row(n, seed, "kme", explorer_return=100.0 * n + seed) for n in range(1, 9)]
+        rows = [{key: value for key, value in row.items() if key != "method_bonus_seconds"} for row in rows]
+        toys.log(pair / f"kme-{seed}" / "progress.jsonl", rows)
+    whole, text = build(pair, toys.experiment(tmp_path / "ppo", maps=False))
+    [task] = whole["tasks"]
+    assert list(task["panels"])[:2] == ["extrinsic_return", "explorer_return"]
+    assert task["panels"]["explorer_return"]["main"] and list(task["panels"]["explorer_return"]["curves"]) == [
+        "kme (pair)"
+    ]
+    shown = {row["method"]: row["explorer's final return"] for row in whole["summary"]}
+    assert shown["kme (pair)"].startswith("800.5") and shown["kme (ppo)"] == shown["none"] == "–"
+    assert "Return of the explorer" in text and whole["costs"][0]["method"] == "kme (pair)"
+    alone, _ = build(tmp_path / "ppo")
+    assert "explorer's final return" not in alone["summary"][0]
+
+
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     _, text = build(hostile(tmp_path / "runs"))
     parsed = Tags(text)

@@ -15,6 +15,7 @@ from voronaut.report.records import Columns, Experiment, Reading, Run
 
 MAIN = {
     "extrinsic_return": "Return of the episodes that ended",
+    "explorer_return": "Return of the explorer's episodes",
     "state_entropy": "Entropy of a rollout's states (nats)",
     "max_step_reward": "Top reward of a rollout, before the threshold",
 }
@@ -26,6 +27,7 @@ OTHER = {
 }
 HIDDEN = {"env_steps", "episodes_restarted", *SECONDS}
 MORE = ("#d1569f", "#1aa3b8", "#8a7a1f", "#5f6bd8", "#b0622c", "#4c9a2a", "#a83279", "#6c7a89")
+UNKNOWN = "–"
 DASHES = ("solid", "dash", "dot", "dashdot")
 
 
@@ -40,7 +42,7 @@ def content(reading: Reading) -> dict[str, Any]:
         "methods": styles(runs),
         "maps": drawn,
         "findings": [f._asdict() for f in words.findings(runs, [*reading.troubles, *damage])],
-        "summary": [row for group in by_task for row in _summary(group)],
+        "summary": without_empty([row for group in by_task for row in _summary(group)], "explorer's final return"),
         "costs": [row for group in by_task for row in _costs(group)],
         "experiments": [_experiment(one, [run for run in runs if run.experiment == one.name])
                         for one in reading.experiments],
@@ -79,7 +81,7 @@ def _paid(columns: Columns) -> Columns:
 
 
 def _summary(runs: Sequence[Run]) -> list[dict[str, str]]:
-    """A row of numbers for each method of a task."""
+    """A row of numbers for each method of a task; `return` is the exploiter's where an explorer is beside it."""
     rows = []
     for method, own in methods(runs).items():
         rows.append(
@@ -89,12 +91,19 @@ def _summary(runs: Sequence[Run]) -> list[dict[str, str]]:
                 "seeds": str(len(own)),
                 "progress": _progress(own),
                 "final return": interval(curves.number(own, "extrinsic_return", stats.final)),
+                "explorer's final return": interval(curves.number(own, "explorer_return", stats.final)),
                 "mean return": interval(curves.number(own, "extrinsic_return", stats.area)),
                 "top reward": interval(curves.number(own, "max_step_reward", lambda _, v: _highest(v))),
                 "entropy": interval(curves.number(own, "state_entropy", stats.area)),
             }
         )
     return rows
+
+
+def without_empty(rows: list[dict[str, str]], name: str) -> list[dict[str, str]]:
+    """The rows without a column in which nothing is known."""
+    empty = all(row[name] == UNKNOWN for row in rows)
+    return [{key: value for key, value in row.items() if not empty or key != name} for row in rows]
 
 
 def _highest(values: Any) -> float:
@@ -114,7 +123,7 @@ def _progress(runs: Sequence[Run]) -> str:
 def interval(measured: stats.Interval) -> str:
     """-1120 (-1200 to -1040); a dash where nothing is known."""
     if not math.isfinite(measured.value):
-        return "–"
+        return UNKNOWN
     text = figure(measured.value)
     return text if not math.isfinite(measured.low) else f"{text} ({figure(measured.low)} to {figure(measured.high)})"
 

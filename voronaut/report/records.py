@@ -55,7 +55,8 @@ def title(config: Mapping[str, Any]) -> str:
 
 
 def share(median: Mapping[str, float], together: int, mates: int) -> dict[str, float]:
-    """Seconds per rollout: collecting and learning divided by all runs, the bonus by the runs of its method."""
-    parts = {"collect": ("collect_seconds", together), "bonus": ("method_bonus_seconds", mates),
-             "learn": ("learn_seconds", together)}  # fmt: skip
+    """Seconds per rollout: collecting and learning divided by all runs, the bonus by those it was measured for."""
+    own = "method_bonus_seconds" in median
+    bonus = ("method_bonus_seconds", mates) if own else ("bonus_seconds", together)
+    parts = {"collect": ("collect_seconds", together), "bonus": bonus, "learn": ("learn_seconds", together)}
     return {part: median[key] / max(by, 1) for part, (key, by) in parts.items() if key in median}

@@ -53,9 +53,14 @@ def _run(
         experiment=place.name, name=f"{place.name}/{name}", folder=place.folder / name,
         task=title(config) if config else place.name, method=str(method["label"]), kind=str(method["kind"]), seed=seed,
         columns=columns, state=_state(place.folder, name, wanted, columns, now), wanted=wanted,
-        settings={k: method.get(k) for k in ("scale", "params")} | {k: config.get(k) for k in ("envs", "rollout")},
-        shared={},
+        settings=_settings(method, config), shared={},
     )  # fmt: skip
+
+
+def _settings(method: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """What runs of one method have in common; a learner is named where it is not PPO as it is."""
+    usual = {k: method.get(k) for k in ("scale", "params")} | {k: config.get(k) for k in ("envs", "rollout")}
+    return usual | {k: config[k] for k in ("learner", "pair", "numbers") if k in config}
 
 
 def _known(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
