@@ -1,5 +1,6 @@
 """SAC, alone and as a pair: who is paid what, who drives what, and that a resume is the uninterrupted run."""
 
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -157,6 +158,34 @@ def test_more_steps_later_are_the_longer_run_to_the_bit(tmp_path: Path) -> None:
             assert (whole / name / file).read_bytes() == (short / name / file).read_bytes()
 
 
+def test_a_memory_that_forgets_says_so_and_resumes_to_the_bit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = {"memory": "1e3", "gradient_steps": 1, "random_steps": 1100}
+    made, short = (config(task="maze", backend="auto", rollout=512, steps=n, numbers=few) for n in (2048, 1024))
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    loop.train(short, cut)
+    assert capsys.readouterr().err == ""
+    loop.train(made, whole)
+    assert "each run remembers 1,024 of its 2,048 steps: the oldest go" in capsys.readouterr().err
+    for _ in range(2):
+        with suppress(loop.Stopped):
+            loop.train(made, cut, resume=True, deadline=0.0)
+    assert (cut / "notes.txt").read_text() == (whole / "notes.txt").read_text()
+    same(*(logs.read(out / "kme-0" / logs.NAME) for out in (whole, cut)))
+    for file in ("policy.npz", "explorer.npz", "bonus.npz"):
+        assert (whole / "kme-0" / file).read_bytes() == (cut / "kme-0" / file).read_bytes()
+
+
+def test_a_replay_that_there_is_no_room_for_is_told_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(off_policy, "memory", lambda: 8e8)
+    with pytest.raises(ValueError, match=r"take 3\.0 GB, and there are 0\.8 GB .* --sac\.memory 1\.1e7 "):
+        counting(bonuses=["none", "zero"], steps=5e7)
+    monkeypatch.setattr(off_policy, "memory", lambda: 4e9)
+    monkeypatch.setattr(off_policy, "Lane", lambda *_: SimpleNamespace(seeds=[0]))
+    counting(bonuses=["none", "zero"], steps=5e7)
+
+
 def test_a_run_does_not_depend_on_those_beside_it(tmp_path: Path) -> None:
     loop.train(config(bonuses=["kme"], seeds=[3]), tmp_path / "alone")
     loop.train(config(bonuses=["none", "kme"], seeds=[2, 3]), tmp_path / "beside")
@@ -198,6 +227,8 @@ def test_actions_reach_the_bounds_of_the_task() -> None:
         (["--ppo.clip", "0.1"], "Add --learner ppo"),
         (["--envs", "1", "--rollout", "32"], "at least 2"),
         (["--sac.batch", "0"], "must be at least 1"),
+        (["--sac.memory", "-5"], "0 for all"),
+        (["--sac.memory", "much"], "number of transitions"),
         (["--sac.explorer_share", "1"], "between 0 and 1"),
     ],
 )

@@ -25,9 +25,9 @@ def history(rows: int, *, ends: int = 5, terminates: bool = False) -> replay.Tra
     return replay.Transition(*(x[None] for x in (at, at[..., :1] / 10, led_to, rewards, *flags)))
 
 
-def filled(happened: replay.Transition) -> replay.Replay:
+def filled(happened: replay.Transition, shape: replay.Shape = SHAPE) -> replay.Replay:
     """What was inserted row by row, stacked as one run."""
-    made = replay.empty(1, SHAPE)
+    made = replay.empty(1, shape)
     insert = jax.jit(jax.vmap(replay.insert))
     for t in range(happened.rewards.shape[1]):
         made = insert(made, jax.tree.map(lambda x, t=t: x[:, t], happened))
@@ -88,7 +88,7 @@ def test_the_ring_of_rewarded_steps_keeps_the_newest(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(replay, "REMEMBERED", 4)
     happened = history(12)
     happened = happened._replace(rewards=np.ones_like(happened.rewards))
-    made, again = filled(happened), replay._refilled(replay.empty(1, SHAPE), happened)
+    made, again = filled(happened), replay._inserted(jax.tree.map(np.array, replay.empty(1, SHAPE)), happened)
     assert int(made.rewards[0]) == 36
     places = {tuple(row) for row in np.asarray(made.rewarded[0])}
     assert places == {(10, 2), (11, 0), (11, 1), (11, 2)}
@@ -96,30 +96,116 @@ def test_the_ring_of_rewarded_steps_keeps_the_newest(monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(one, other)
 
 
+def same(one: replay.Replay, other: replay.Replay) -> None:
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def save(folder: Path, happened: replay.Transition, ends: tuple[int, ...]) -> None:
+    for start, end in zip((0, *ends), ends, strict=False):
+        replay.append(folder, [jax.tree.map(lambda x, s=start, e=end: x[:, s:e], happened)], start)
+
+
 @pytest.mark.parametrize("saves", [(30,), (10, 30), (1, 2, 17, 30)])
 def test_files_give_the_same_replay_back(tmp_path: Path, saves: tuple[int, ...]) -> None:
     happened = history(30)
-    start = 0
-    for end in saves:
-        start = replay.append(tmp_path, [filled(jax.tree.map(lambda x, e=end: x[:, :e], happened))], start)
+    save(tmp_path, happened, saves)
     [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, 30)
-    for one, other in zip(jax.tree.leaves(filled(happened)), jax.tree.leaves(again), strict=True):
-        np.testing.assert_array_equal(one, other)
+    same(filled(happened), again)
 
 
 def test_rows_after_the_checkpoint_that_is_gone_on_from_do_not_count(tmp_path: Path) -> None:
-    short, long = (filled(jax.tree.map(lambda x, e=e: x[:, :e], history(30))) for e in (10, 30))
-    replay.append(tmp_path, [short], 0)
-    replay.append(tmp_path, [long], 10)
+    save(tmp_path, history(30), (10, 30))
     [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, 10)
-    assert int(again.filled[0]) == 10
-    with pytest.raises(ValueError, match="30 rows, but the checkpoint was made after 12"):
+    assert int(again.steps[0]) == 10
+    with pytest.raises(ValueError, match="30 rows; the checkpoint was made after 12"):
         replay.restore([replay.empty(1, SHAPE)], tmp_path, 12)
 
 
 def test_files_hold_a_state_once(tmp_path: Path) -> None:
-    replay.append(tmp_path, [filled(history(30))], 0)
+    replay.append(tmp_path, [history(30)], 0)
     said = replay.disk(SHAPE._replace(rows=30))
     assert said == 30 * 3 * (4 * (2 + 1 + 1) + 2)  # observations, actions, rewards and two flags
     finals = 4 * (18 * 2 + 3 * 2)
     assert said < next(tmp_path.iterdir()).stat().st_size < said + finals + 3000  # names and headers
+
+
+SHORT = replay.Shape(rows=40, envs=3, obs_dim=2, action_dim=1, block=8)  # five blocks
+
+
+def rewarding(rows: int, *places: tuple[int, int]) -> replay.Transition:
+    """`history` with reward at these (t, e) alone."""
+    happened = history(rows, ends=10)
+    rewards = np.zeros_like(happened.rewards)
+    for t, e in places:
+        rewards[0, t, e] = 1.0
+    return happened._replace(rewards=rewards)
+
+
+def remembered(made: replay.Replay, env: int) -> set[int]:
+    return set(np.asarray(made.times[0, :, env]).tolist())
+
+
+def forgetful(happened: replay.Transition, shape: replay.Shape) -> list[set[int]]:
+    """By hand: the steps of each environment that are left, block by block."""
+    left = []
+    for env in range(shape.envs):
+        over, rewards = happened.truncated[0, :, env], happened.rewards[0, :, env]
+        episode = np.concatenate([[0], np.cumsum(over)[:-1]])
+        blocks: list[list[int]] = []
+        for t in range(len(over)):
+            if t % shape.block == 0:
+                if len(blocks) == shape.rows // shape.block:
+                    seen = set(episode[:t][rewards[:t] > 0])
+                    plain = [b for b in blocks if not seen & set(episode[b])]
+                    blocks.remove(min(plain or blocks))
+                blocks.append([])
+            blocks[-1].append(t)
+        left.append({t for block in blocks for t in block})
+    return left
+
+
+def test_the_oldest_go_and_episodes_with_a_reward_last() -> None:
+    rng = np.random.default_rng(0)
+    for share, old in ((0.0, False), (0.01, True), (0.05, True), (1.0, False)):
+        places = np.argwhere(rng.random((200, 3)) < share)
+        happened = rewarding(200, *map(tuple, places))
+        made, wanted = filled(happened, SHORT), forgetful(happened, SHORT)
+        assert [remembered(made, env) for env in range(3)] == wanted
+        assert any(min(left) < 160 for left in wanted) == old
+
+
+def test_what_is_drawn_from_a_full_memory_is_whole() -> None:
+    windows = drawn(filled(rewarding(197, (21, 1), (95, 2), (96, 2)), SHORT), 3000, near_reward=0.25)
+    t, e = starts(windows)
+    assert set(t[e == 0]) == set(range(157, 197))
+    alive, led_to = np.asarray(windows.alive), np.asarray(windows.next_states)
+    for i in range(3):
+        ended = (t + i + e) % 10 == 9
+        right = led_to[:, i] == np.stack([e, t + i + 1 + 1000 * ended], axis=-1)
+        assert right[alive[:, i]].all()
+    near = np.arange(3000) < 750
+    assert set(e[near]) == {1, 2} and (t[near & (e == 1)] <= 21).all() and (t[near & (e == 2)] <= 96).all()
+    assert len(set(t[near & (e == 1)])) > 5
+
+
+def test_a_reward_that_is_forgotten_is_not_drawn() -> None:
+    first = [(t, 1) for t in range(60)]
+    assert set(starts(drawn(filled(rewarding(60, *first), SHORT), near_reward=1.0))[1]) == {1}
+    t, e = starts(drawn(filled(rewarding(200, *first), SHORT), near_reward=1.0))
+    assert {0, 1, 2} == set(e) and t[e == 1].min() < 60  # anything is drawn for a row that was written over
+
+
+@pytest.mark.parametrize("saves", [(200,), (3, 100, 197, 200)])
+def test_files_give_a_full_memory_back(tmp_path: Path, saves: tuple[int, ...]) -> None:
+    happened = rewarding(200, (21, 1), (95, 2), (96, 2))
+    save(tmp_path, happened, saves)
+    [again] = replay.restore([replay.empty(1, SHORT)], tmp_path, 200)
+    same(filled(happened, SHORT), again)
+
+
+def test_memory_is_cut_in_whole_blocks() -> None:
+    whole = replay.Shape(62_500, 16, 17, 6)
+    assert whole.within(0) == whole == whole.within(2_000_000)
+    assert whole.within(100_000).rows == 49 * 128 and whole.within(1).rows == 256
+    assert replay.memory(whole) == 170_000_000

@@ -39,6 +39,7 @@ class Trainer(Protocol):
     done: int  # turns so far
     total: int  # turns in all
     disk: int  # bytes that files beside the checkpoints grow to until all is done
+    said: str  # what is to be known before the start
 
     @property
     def next_states(self) -> NDArray[Any]:
@@ -250,6 +251,13 @@ def say(out: Path, text: str) -> None:
     """Add a line to the experiment's notes, and tell whoever is watching."""
     note(out, text)
     print(f"voronaut: {text}", file=sys.stderr)
+
+
+def say_once(out: Path, text: str) -> None:
+    """The same of what every sitting would say again."""
+    path = out / "notes.txt"
+    if text and not (path.exists() and text in path.read_text()):
+        say(out, text)
 
 
 def settle(out: Path, done: int) -> None:

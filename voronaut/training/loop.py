@@ -56,6 +56,7 @@ def train(
             folder.tidy(config, out)
             folder.go_on(trainer, out, restart=restart)
             folder.claim(config, out)  # a shorter experiment stays as it is if it cannot be gone on with
+            folder.say_once(out, trainer.said)
             run(trainer, out, save_every=save_every, deadline=deadline, report=report)
         finally:
             task.close()

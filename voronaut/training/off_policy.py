@@ -7,6 +7,7 @@ A vector step: act → draw a batch and pay it → begin to learn → simulate m
 learning by one vector step, simulating and learning overlap, and the order of everything is fixed.
 """
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -41,6 +42,7 @@ class SACTrainer:
         self.seeds = [seed for _, seed in config.runs]
         self.bonuses = population(config, task.obs_dim)
         self.rows = config.rollout // config.envs  # vector steps of a turn
+        self.said = self._check_memory()
         self.lanes = [self._lane(method, seeds) for method, seeds in _grouped(config)]
         for lane, rows in self._lanes():
             lane.inside = self._in_program(rows)
@@ -51,7 +53,8 @@ class SACTrainer:
         self.returns = np.zeros(shape[:2])  # of the episodes under way
         self.rewarded = np.zeros(len(self.seeds), np.int64)
         self.done, self.total = 0, config.rollouts
-        self.appended = 0  # rows of the replay that are in files
+        self.appended = 0  # vector steps that are in files
+        self.pending: list[replay.Transition] = []  # those after them
         self.disk = replay.disk(self._shape()) * len(self.seeds)
 
     def turn(self) -> Rows:
@@ -117,6 +120,7 @@ class SACTrainer:
         happened = replay.Transition(self.observations, actions, nxt, rewards, terminated, truncated)
         for lane, rows in self._lanes():
             lane.keep(jax.tree.map(lambda x, rows=rows: x[rows], happened))
+        self.pending.append(jax.tree.map(np.copy, happened))
         t = self.done * self.rows + row
         self.next_states[:, row] = self.recent[:, t % self.settings.absorb_every] = nxt
         self.top = np.maximum(self.top, self._shaped(step.dense_rewards).max(axis=1))
@@ -147,7 +151,11 @@ class SACTrainer:
     def state_dict(self, chunks: Path) -> npz.Arrays:
         """Everything that a resume needs; what the replay has gained is appended to the files in `chunks`."""
         assert self.observations is not None
-        self.appended = replay.append(chunks, [lane.replay for lane in self.lanes], self.appended)
+        if self.pending:
+            happened = jax.tree.map(lambda *steps: np.stack(steps, axis=1), *self.pending)
+            parts = [jax.tree.map(lambda x, rows=rows: x[rows], happened) for _, rows in self._lanes()]
+            replay.append(chunks, parts, self.appended)
+            self.appended, self.pending = self.appended + len(self.pending), []
         arrays: npz.Arrays = {
             **checkpoint.nest("task", self.task.state_dict()),
             **checkpoint.nest("bonus", self.bonuses.state_dict()),
@@ -172,7 +180,7 @@ class SACTrainer:
         self._freeze()
         if self.task.resumes_exactly:
             self.observations, self.returns = arrays["observations"].copy(), arrays["returns"].copy()
-        self.appended = self.done * self.rows
+        self.appended, self.pending = self.done * self.rows, []
         full = replay.restore([lane.replay for lane in self.lanes], chunks, self.appended)
         for lane, each in zip(self.lanes, full, strict=True):
             lane.replay = each
@@ -193,7 +201,7 @@ class SACTrainer:
     def _lane(self, method: Method, seeds: list[int]) -> Lane:
         """A pair, unless there is no bonus or one agent is to have it all."""
         config, pays = self.config, method.kind != "none"
-        shape = self._shape()
+        shape = self._shape().within(self.settings.memory)
         given = weight(method.scale, 0.0) if pays else 0.0
         kind = bonus_class(method.kind)
         pay = kind.pay if on_accelerator() and issubclass(kind, PaysInPrograms) else None
@@ -203,9 +211,26 @@ class SACTrainer:
         return Lane(seeds, shape, (config.envs - explorers, explorers), (0.0, given), self.settings, pay)
 
     def _shape(self) -> replay.Shape:
-        """Of the replay of one run, which forgets nothing."""
+        """Of all that one run does."""
         rows = self.config.rollouts * self.rows
         return replay.Shape(rows, self.config.envs, self.task.obs_dim, self.task.action_dim)
+
+    def _check_memory(self) -> str:
+        """What is to be said of a replay that does not hold everything; ValueError where there is no room for it."""
+        whole, kept, runs = self._shape(), self._shape().within(self.settings.memory), len(self.seeds)
+        need, there = replay.memory(kept) * runs, memory()
+        if need > there:
+            fits = f"{0.8 * there / need * kept.rows * kept.envs:.2g}".replace("e+0", "e")
+            raise ValueError(
+                f"all replays together take {need / 1e9:.1f} GB, and there are {there / 1e9:.1f} GB of memory. "
+                f"Remember less: --sac.memory {fits} (transitions of each run)."
+            )
+        if kept.rows == whole.rows:
+            return ""
+        return (
+            f"each run remembers {kept.rows * kept.envs:,} of its {whole.rows * whole.envs:,} steps: the oldest go, "
+            "those of episodes that hold a reward last of all"
+        )
 
     def _lanes(self) -> Iterator[tuple[Lane, slice]]:
         """Each lane, and which of all runs are its."""
@@ -260,6 +285,16 @@ class _Timer:
 def on_accelerator() -> bool:
     """Whether JAX computes on anything but a CPU."""
     return jax.default_backend() != "cpu"
+
+
+def memory() -> float:
+    """Bytes of the device that learns; infinite where it does not tell."""
+    if on_accelerator():
+        return float((jax.devices()[0].memory_stats() or {}).get("bytes_limit", np.inf))
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return np.inf
 
 
 def _grouped(config: Config) -> list[tuple[Method, list[int]]]:

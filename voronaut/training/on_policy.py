@@ -41,7 +41,7 @@ class PPOTrainer:
         self.room = rollout.empty(len(self.seeds), self.settings, task.obs_dim, task.action_dim)
         self.running: rollout.Running | None = None
         self.done, self.total = 0, config.rollouts
-        self.disk = 0  # nothing grows with the steps
+        self.disk, self.said = 0, ""  # nothing grows with the steps
 
     def turn(self) -> Rows:
         """One turn of Algorithm 2 for every run; the log rows of it."""

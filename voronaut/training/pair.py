@@ -35,6 +35,7 @@ class Settings:
     n_step: int = 3
     discount: float = 0.99
     near_reward: float = 0.25  # share of a batch that starts shortly before a reward, once there is one
+    memory: int = 0  # transitions of a run that are remembered; 0 for all
     absorb_every: int = 64  # vector steps after which the bonus learns what is new
     explorer_share: float = 0.5  # of the environments, at least one
     agent: sac.Settings = dataclasses.field(default_factory=sac.Settings)
@@ -43,6 +44,8 @@ class Settings:
         counts = (self.batch, self.gradient_steps, self.n_step, self.absorb_every)
         if any(not isinstance(each, int) or each < 1 for each in counts):
             raise ValueError(f"batch, gradient_steps, n_step and absorb_every must be at least 1; got {counts}.")
+        if not isinstance(self.memory, int) or self.memory < 0:
+            raise ValueError(f"memory must be a number of transitions, or 0 for all; got {self.memory}.")
         if not 0 < self.explorer_share < 1 or not 0 <= self.near_reward <= 1 or not 0 <= self.discount < 1:
             raise ValueError(
                 "explorer_share must lie between 0 and 1, near_reward within [0, 1], discount within [0, 1); got "
@@ -52,6 +55,7 @@ class Settings:
 
 AGENT = tuple(each.name for each in dataclasses.fields(sac.Settings))
 NAMES = ("size", *(each.name for each in dataclasses.fields(Settings) if each.name != "agent"), *AGENT)
+COUNTS = tuple(each.name for kind in (Settings, sac.Settings) for each in dataclasses.fields(kind) if each.type is int)
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "usual": {},
     "small": {"width": 128, "batch": 128, "gradient_steps": 4},  # for a core or two
@@ -64,9 +68,14 @@ def settings(given: Mapping[str, Any]) -> Settings:
     size = rest.pop("size", "usual")
     if size not in SIZES:
         raise ValueError(f"there is no size {size!r} of SAC. Sizes: {', '.join(SIZES)}.")
-    chosen = {**SIZES[size], **rest}
+    chosen = {**SIZES[size], **{key: _count(each) if key in COUNTS else each for key, each in rest.items()}}
     agent = sac.Settings(**{key: value for key, value in chosen.items() if key in AGENT})
     return Settings(**{key: value for key, value in chosen.items() if key not in AGENT}, agent=agent)
+
+
+def _count(given: Any) -> Any:
+    """1e6 is a float and means a whole number."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 class Scale(NamedTuple):

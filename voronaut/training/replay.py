@@ -1,13 +1,15 @@
 """What happened, on the device that learns: one run's transitions, and windows of n steps drawn from them.
 
-Row t holds what all environments of a run did at vector step t, so that a window is n rows of one column. The state
-that an action led to is kept beside the state acted on: a window may stop anywhere and go on from there.
+Row t holds what all environments of a run did at vector step t, so that a window is n rows of one column; once the
+rows are full, each environment writes over its own (see `slots`). The state that an action led to is kept beside the
+state acted on: a window may stop anywhere and go on from there.
 """
 
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,21 +17,27 @@ import numpy as np
 
 from voronaut import npz
 from voronaut.learners.networks import Array
+from voronaut.training import slots
 from voronaut.training.checkpoint import part
 
 REMEMBERED = 1 << 16  # places of rewarded steps that are kept, the newest
-
-
+BLOCK = 128  # rows that are written over together
 BEFORE = 40  # steps ahead of a rewarded one that may start a window drawn for it
 
 
 class Shape(NamedTuple):
-    """How much is remembered of one run."""
+    """How much is remembered of one run: all its steps, or the rows of some blocks."""
 
     rows: int  # vector steps
     envs: int
     obs_dim: int
     action_dim: int
+    block: int = BLOCK
+
+    def within(self, memory: int) -> "Shape":
+        """Cut to so many transitions, in whole blocks and at least two; 0 for all."""
+        blocks = max(2, -(-memory // (self.envs * self.block)))
+        return self._replace(rows=min(self.rows, blocks * self.block)) if memory else self
 
 
 class Transition(NamedTuple):
@@ -44,10 +52,12 @@ class Transition(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """Transitions (rows, envs, …), how many rows are filled, and where reward was."""
+    """Transitions (rows, envs, …), when they were, and where reward was."""
 
     rows: Transition
-    filled: Array  # ()
+    times: Array  # (rows, envs) vector step; -1: nothing yet
+    steps: Array  # () vector steps so far, of which those that fit are remembered
+    slots: slots.Slots
     rewarded: Array  # (REMEMBERED, 2) row and environment, a ring
     rewards: Array  # () rewarded steps so far
 
@@ -71,47 +81,67 @@ def empty(runs: int, shape: Shape) -> Replay:
     )
     rewards, terminated, truncated = (jnp.zeros(lead, kind) for kind in (jnp.float32, bool, bool))
     rows = Transition(observations, actions, next_states, rewards, terminated, truncated)
-    filled, count = (jnp.zeros(runs, jnp.int32) for _ in range(2))
-    return Replay(rows, filled, jnp.zeros((runs, REMEMBERED, 2), jnp.int32), count)
+    count, steps = (jnp.zeros(runs, jnp.int32) for _ in range(2))
+    blocks = slots.empty(-(-shape.rows // shape.block), shape.envs)
+    blocks = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (runs, *leaf.shape)), blocks)
+    times, places = jnp.full(lead, -1, jnp.int32), jnp.zeros((runs, REMEMBERED, 2), jnp.int32)
+    return Replay(rows, times, steps, blocks, places, count)
 
 
 def insert(replay: Replay, step: Transition) -> Replay:
-    """The replay with one more row."""
-    rows = jax.tree.map(lambda whole, row: whole.at[replay.filled].set(row), replay.rows, step)
-    paid = step.rewards > 0
+    """The replay with what all environments did in one more vector step."""
+    paid, envs = step.rewards > 0, jnp.arange(len(step.rewards))
+    after, row = slots.take(replay.slots, replay.steps, _size(replay), paid, step.terminated | step.truncated)
+    rows = jax.tree.map(lambda whole, new: whole.at[row, envs].set(new), replay.rows, step)
+    times = replay.times.at[row, envs].set(replay.steps)
     rank = replay.rewards + jnp.cumsum(paid) - 1
-    places = jnp.stack([jnp.full(paid.shape, replay.filled), jnp.arange(len(paid))], axis=-1)
-    slots = jnp.where(paid, rank % REMEMBERED, REMEMBERED)
-    rewarded = replay.rewarded.at[slots].set(places, mode="drop")
-    return Replay(rows, replay.filled + 1, rewarded, replay.rewards + paid.sum(dtype=jnp.int32))
+    ring = jnp.where(paid, rank % REMEMBERED, REMEMBERED)
+    rewarded = replay.rewarded.at[ring].set(jnp.stack([row, envs], axis=-1), mode="drop")
+    return Replay(rows, times, replay.steps + 1, after, rewarded, replay.rewards + paid.sum(dtype=jnp.int32))
+
+
+def _size(replay: Replay) -> int:
+    """Rows of a block."""
+    return -(-replay.times.shape[-2] // replay.slots.kept.shape[-2])
 
 
 def draw(replay: Replay, key: Array, *, shape: tuple[int, ...], steps: int, near_reward: float) -> Windows:
     """Windows that start anywhere, each row and environment as likely; a share of them shortly before a reward.
 
-    `near_reward` of a batch (its last axis) start less than 40 steps ahead of a rewarded step, once there is one.
+    `near_reward` of a batch (its last axis) start less than 40 steps ahead of a rewarded step, once there is one, or at
+    it where those steps are forgotten.
     """
     keys = jax.random.split(key, 4)
     envs = replay.rows.rewards.shape[1]
-    t = jax.random.randint(keys[0], shape, 0, replay.filled)
+    t = jax.random.randint(keys[0], shape, 0, _filled(replay))
     e = jax.random.randint(keys[1], shape, 0, envs)
     if near_reward:
         known = jnp.clip(replay.rewards, 1, REMEMBERED)
         place = replay.rewarded[jax.random.randint(keys[2], shape, 0, known)]
         ahead = jax.random.randint(keys[3], shape, 0, BEFORE)
         chosen = (jnp.arange(shape[-1]) < near_reward * shape[-1]) & (replay.rewards > 0)
-        t = jnp.where(chosen, jnp.maximum(place[..., 0] - ahead, 0), t)
-        e = jnp.where(chosen, place[..., 1], e)
+        paid, env = place[..., 0], place[..., 1]
+        chosen &= replay.rows.rewards[paid, env] > 0  # or it was written over
+        early = jnp.maximum(paid - ahead, 0)
+        there = replay.times[early, env] == replay.times[paid, env] - (paid - early)
+        t = jnp.where(chosen, jnp.where(there, early, paid), t)
+        e = jnp.where(chosen, env, e)
     return _windows(replay, t, e, steps)
+
+
+def _filled(replay: Replay) -> Array:
+    """Rows that hold something."""
+    return jnp.minimum(replay.steps, replay.times.shape[-2])
 
 
 def _windows(replay: Replay, t: Array, e: Array, steps: int) -> Windows:
     rows = replay.rows
     ahead = t[..., None] + jnp.arange(steps)
-    place = (jnp.minimum(ahead, replay.filled - 1), e[..., None])
+    place = (jnp.minimum(ahead, _filled(replay) - 1), e[..., None])
     over = rows.terminated[place] | rows.truncated[place]
-    going = jnp.cumprod(~over[..., :-1], axis=-1, dtype=jnp.int32).astype(bool)
-    alive = jnp.concatenate([jnp.ones_like(over[..., :1]), going], axis=-1) & (ahead < replay.filled)
+    follows = replay.times[place] == replay.times[t, e][..., None] + jnp.arange(steps)
+    going = jnp.cumprod(~over[..., :-1] & follows[..., 1:], axis=-1, dtype=jnp.int32).astype(bool)
+    alive = jnp.concatenate([jnp.ones_like(over[..., :1]), going], axis=-1)
     terminated = (rows.terminated[place] & alive).any(axis=-1)
     return Windows(rows.observations[t, e], rows.actions[t, e], rows.next_states[place], rows.rewards[place], alive,
                    terminated)  # fmt: skip
@@ -130,23 +160,24 @@ def ends(windows: Windows, discount: float) -> tuple[Array, Array]:
     return last, jnp.where(windows.terminated, 0.0, jnp.float32(discount) ** count)
 
 
-def append(folder: Path, replays: Sequence[Replay], start: int) -> int:
-    """Write the rows from `start` on to a file of their own in `folder`; returns up to which row there are files.
-
-    The state that an action led to is the next row's, but where an episode ended and in the last row.
-    """
-    end = int(np.asarray(replays[0].filled)[0])
-    if end > start:
-        parts = [jax.tree.map(lambda leaf: np.asarray(leaf[:, start:end]), each.rows) for each in replays]
-        arrays = [{f"{i}/{k}": v for k, v in _packed(part).items()} for i, part in enumerate(parts)]
-        folder.mkdir(parents=True, exist_ok=True)
-        npz.write(folder / f"{start:09d}.npz", dict(itertools.chain.from_iterable(each.items() for each in arrays)))
-    return end
+def memory(shape: Shape) -> int:
+    """Bytes of one run's replay where it learns."""
+    return shape.rows * shape.envs * (4 * (2 * shape.obs_dim + shape.action_dim + 2) + 2)
 
 
 def disk(shape: Shape) -> int:
     """Bytes of a whole run's files: observation, action and reward in float32 and two flags for every step."""
     return shape.rows * shape.envs * (4 * (shape.obs_dim + shape.action_dim + 1) + 2)
+
+
+def append(folder: Path, happened: Sequence[Transition], start: int) -> None:
+    """Write vector steps (runs, steps, envs, …) from `start` on, of every lane, to a file of their own in `folder`.
+
+    The state that an action led to is the next step's, but where an episode ended and in the last one.
+    """
+    arrays = [{f"{i}/{k}": v for k, v in _packed(part).items()} for i, part in enumerate(happened)]
+    folder.mkdir(parents=True, exist_ok=True)
+    npz.write(folder / f"{start:09d}.npz", dict(itertools.chain.from_iterable(each.items() for each in arrays)))
 
 
 def _packed(rows: Transition) -> npz.Arrays:
@@ -156,16 +187,22 @@ def _packed(rows: Transition) -> npz.Arrays:
 
 
 def restore(replays: Sequence[Replay], folder: Path, end: int) -> list[Replay]:
-    """The replays with their first `end` rows read from the files of `folder`."""
-    filled, files = 0, []
-    while filled < end:
-        arrays = npz.read(folder / f"{filled:09d}.npz")
-        files.append([_unpacked(part(arrays, str(i))) for i in range(len(replays))])
-        filled += files[-1][0].rewards.shape[1]
-    if filled != end:
-        raise ValueError(f"{folder} holds {filled} rows, but the checkpoint was made after {end}. Nothing was loaded.")
-    whole = [jax.tree.map(lambda *x: np.concatenate(x, axis=1), *each) for each in zip(*files, strict=True)]
-    return [_refilled(replay, rows) for replay, rows in zip(replays, whole, strict=True)] if whole else list(replays)
+    """Empty replays after the first `end` vector steps in the files of `folder`, as if inserted one by one."""
+    filling = [jax.tree.map(np.array, each) for each in replays]
+    for parts in _files(folder, len(replays), end):
+        filling = [_inserted(each, part) for each, part in zip(filling, parts, strict=True)]
+    return [jax.tree.map(jnp.asarray, each) for each in filling]
+
+
+def _files(folder: Path, lanes: int, end: int) -> Iterator[list[Transition]]:
+    done = 0
+    while done < end:
+        arrays = npz.read(folder / f"{done:09d}.npz")
+        parts = [_unpacked(part(arrays, str(i))) for i in range(lanes)]
+        done += parts[0].rewards.shape[1]
+        if done > end:
+            raise ValueError(f"{folder} holds {done} rows; the checkpoint was made after {end}. Nothing was loaded.")
+        yield parts
 
 
 def _unpacked(arrays: npz.Arrays) -> Transition:
@@ -175,14 +212,32 @@ def _unpacked(arrays: npz.Arrays) -> Transition:
     return Transition(**{name: next_states if name == "next_states" else arrays[name] for name in Transition._fields})
 
 
-def _refilled(replay: Replay, rows: Transition) -> Replay:
-    """As if the rows had been inserted one by one."""
-    end = rows.rewards.shape[1]
-    rewarded = np.zeros(replay.rewarded.shape, np.int32)
-    counts = (rows.rewards > 0).sum(axis=(1, 2)).astype(np.int32)
-    for run, own in enumerate(rows.rewards):
-        places = np.argwhere(own > 0)
-        kept = np.arange(len(places))[-REMEMBERED:]
-        rewarded[run, kept % REMEMBERED] = places[kept]
-    filled = jax.tree.map(lambda whole, new: whole.at[:, :end].set(new), replay.rows, rows)
-    return Replay(filled, jnp.full_like(replay.filled, end), jnp.asarray(rewarded), jnp.asarray(counts))
+def _inserted(replay: Replay, happened: Transition) -> Replay:
+    """The replay, NumPy arrays that are written into, with (runs, steps, envs, …) more; of equal rows the last wins."""
+    paid, over = happened.rewards > 0, happened.terminated | happened.truncated
+    size, steps, start = _size(replay), paid.shape[1], replay.steps[0]
+    with jax.default_device(jax.devices("cpu")[0]):
+        after, rows = jax.tree.map(np.array, _taken(size, replay.slots, start, paid, over))
+    for run, row in enumerate(rows):
+        where = row, np.arange(row.shape[1])
+        for whole, new in zip(replay.rows, happened, strict=True):
+            whole[run][where] = new[run]
+        replay.times[run][where] = start + np.arange(steps)[:, None]
+        t, e = np.nonzero(paid[run])
+        ring = (replay.rewards[run] + np.arange(len(t))) % replay.rewarded.shape[1]
+        replay.rewarded[run, ring] = np.stack([row[t, e], e], axis=-1)
+    rewards = replay.rewards + paid.sum(axis=(1, 2)).astype(np.int32)
+    return replay._replace(slots=after, steps=replay.steps + np.int32(steps), rewards=rewards)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _taken(size: int, before: slots.Slots, start: Array, paid: Array, over: Array) -> tuple[slots.Slots, Array]:
+    """`slots.take` of (runs, steps, envs) one after the other."""
+
+    def one(before: slots.Slots, paid: Array, over: Array) -> tuple[slots.Slots, Array]:
+        def step(now: slots.Slots, given: tuple[Any, ...]) -> tuple[slots.Slots, Array]:
+            return slots.take(now, given[0], size, *given[1:])
+
+        return jax.lax.scan(step, before, (start + jnp.arange(len(paid)), paid, over))
+
+    return jax.vmap(one)(before, paid, over)
