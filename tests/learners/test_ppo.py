@@ -17,12 +17,20 @@ from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
 from stable_baselines3.common.logger import Logger  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
-OBS, ACTIONS = 5, 3
+OBS, ACTIONS, CHOICES = 5, 3, 4
 SMALL = ppo.Settings(envs=2, rollout=64, minibatch=16, epochs=2)
 
 
 def generators(*seeds):
     return [np.random.default_rng(seed) for seed in seeds]
+
+
+def choosing(runs, size, seed=0):
+    """The same with choices for actions."""
+    data, rng = batch(runs, size, seed), np.random.default_rng(seed)
+    chosen = rng.integers(CHOICES, size=(runs, size, 1)).astype(np.float32)
+    log_probs = 0.2 * data.returns - np.log(CHOICES).astype(np.float32)
+    return data._replace(actions=chosen, log_probs=log_probs)
 
 
 def batch(runs, size, seed=0):
@@ -43,7 +51,7 @@ def picked(tree, run):
 
 
 def distance(a, b):
-    return max(np.abs(x - y).max() for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+    return max(np.abs(x - y).max(initial=0) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
 
 # ---- Stable-Baselines3 -----------------------------------------------------------------------------------------------
@@ -73,6 +81,10 @@ class Scripted(gym.Env):
         return after, reward, terminated, truncated, {}
 
 
+class Choosing(Scripted):
+    action_space = gym.spaces.Discrete(CHOICES)
+
+
 class Silent(BaseCallback):
     def _on_step(self):
         return True
@@ -82,7 +94,10 @@ def sb3_ppo(envs=None, **options):
     model = sb3.PPO("MlpPolicy", DummyVecEnv(envs or [Scripted]), device="cpu", seed=1, **options)
     model.set_logger(Logger(None, []))
     with torch.no_grad():
-        model.policy.log_std.copy_(torch.linspace(-0.5, 0.3, ACTIONS))
+        if hasattr(model.policy, "log_std"):
+            model.policy.log_std.copy_(torch.linspace(-0.5, 0.3, ACTIONS))
+        else:
+            model.policy.action_net.weight.mul_(50)  # choices that are not all as likely
     return model
 
 
@@ -97,7 +112,8 @@ def params_of(policy, attribute="data"):
 
     body = policy.mlp_extractor
     value = layers(body.value_net, policy.value_net)
-    return ppo.Params(layers(body.policy_net, policy.action_net), value, read(policy.log_std))
+    spread = read(policy.log_std) if hasattr(policy, "log_std") else np.zeros((1, 0), value[0].bias.dtype)
+    return ppo.Params(layers(body.policy_net, policy.action_net), value, spread)
 
 
 def agent_of(policy):
@@ -106,11 +122,11 @@ def agent_of(policy):
     return ppo.Agent(params, zeros, zeros, np.zeros(1, np.int32))
 
 
-def trained_by_sb3(data, settings, max_grad_norm=0.5):
+def trained_by_sb3(data, settings, max_grad_norm=0.5, env=Scripted):
     """SB3's own `train` in float64 on our batch: the agent before, the orders it drew, and the model after."""
     size = data.advantages.shape[1]
     options = {"n_steps": size, "batch_size": settings.minibatch, "n_epochs": settings.epochs}
-    model = sb3_ppo(max_grad_norm=max_grad_norm, ent_coef=settings.entropy_coef, **options)
+    model = sb3_ppo([env], max_grad_norm=max_grad_norm, ent_coef=settings.entropy_coef, **options)
     model.policy.double()
     model.policy.extract_features = lambda obs, *_: obs  # SB3 would cast observations to float32 here
     before = agent_of(model.policy)
@@ -171,10 +187,14 @@ def test_bad_input_is_named():
 # ---- equal to Stable-Baselines3 --------------------------------------------------------------------------------------
 
 
-def test_loss_and_gradient_equal_sb3():
+KINDS = pytest.mark.parametrize(("made", "env"), [(batch, Scripted), (choosing, Choosing)], ids=["Box", "Discrete"])
+
+
+@KINDS
+def test_loss_and_gradient_equal_sb3(made, env):
     settings = ppo.Settings(envs=1, rollout=96, minibatch=96, epochs=1, entropy_coef=0.01)
-    data = widened(batch(1, 96))
-    before, _, model = trained_by_sb3(data, settings, max_grad_norm=1e9)
+    data = widened(made(1, 96))
+    before, _, model = trained_by_sb3(data, settings, max_grad_norm=1e9, env=env)
     with jax.enable_x64(True):
         one = functools.partial(jax.tree.map, lambda leaf: leaf[0])
         graded = jax.jit(jax.value_and_grad(functools.partial(ppo._loss, settings=settings), has_aux=True))
@@ -185,10 +205,11 @@ def test_loss_and_gradient_equal_sb3():
 
 @pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
 @pytest.mark.parametrize("size", [128, 100], ids=["whole minibatches", "shorter last minibatch"])
-def test_parameters_after_learning_equal_sb3(size):
+@KINDS
+def test_parameters_after_learning_equal_sb3(size, made, env):
     settings = ppo.Settings(envs=1, rollout=size, minibatch=32, epochs=3)
-    data = widened(batch(1, size))
-    before, orders, model = trained_by_sb3(data, settings)
+    data = widened(made(1, size))
+    before, orders, model = trained_by_sb3(data, settings, env=env)
     with jax.enable_x64(True):
         after, stats = ppo.learn(before, data, orders, settings)
     assert distance(before.params, after.params) > 1e-3
@@ -260,6 +281,29 @@ def test_acting_equals_sb3():
     mean = policy.predict(states[0], deterministic=True)[0]
     np.testing.assert_allclose(np.clip(ppo.act(params, states, 0.0)[0], -1, 1), mean, atol=1e-6)
     assert actions.dtype == np.float32
+
+
+def test_choosing_equals_sb3():
+    policy, rng = sb3_ppo([Choosing]).policy, np.random.default_rng(0)
+    states = rng.normal(size=(1, 16, OBS)).astype(np.float32)
+    params = params_of(policy)
+    likeliest = ppo.act(params, states, 0.0)
+    np.testing.assert_array_equal(likeliest[0, :, 0], policy.predict(states[0], deterministic=True)[0])
+    _, log_prob, _ = policy.evaluate_actions(torch.tensor(states[0]), torch.tensor(likeliest[0, :, 0]))
+    np.testing.assert_allclose(ppo.log_choices(params, states, likeliest)[0], log_prob.detach().numpy(), atol=1e-5)
+
+
+def test_choices_come_as_often_as_their_probabilities():
+    params = params_of(sb3_ppo([Choosing]).policy)
+    settings = ppo.Settings(envs=20_000, rollout=20_000)
+    noise = ppo.draw_noise(generators(0), 1, settings, CHOICES)
+    states = np.ones((1, 20_000, OBS), np.float32)
+    drawn = ppo.act(params, states, noise[:, 0])
+    assert drawn.shape == (1, 20_000, 1) and drawn.dtype == np.float32
+    every = np.arange(CHOICES, dtype=np.float32)[None, :, None]
+    wanted = 20_000 * np.exp(ppo.log_choices(params, states[:, :CHOICES], every)[0])
+    assert wanted.sum() == pytest.approx(20_000, rel=1e-5) and np.ptp(wanted) > 500
+    assert (np.abs(np.bincount(drawn.ravel().astype(int)) - wanted) < 5 * np.sqrt(wanted)).all()
 
 
 @pytest.mark.parametrize("obs_dim", [3, 17, 67, 80])

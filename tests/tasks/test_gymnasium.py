@@ -9,6 +9,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from voronaut import tasks
+from voronaut.tasks.backends.gymnasium import name_of
 from voronaut.tasks.base import VectorTask
 
 IDS = [task.gym_id for task in tasks.TASKS.values()]
@@ -70,10 +71,82 @@ def test_gym_runs_are_seeded_and_do_not_see_each_other() -> None:
     assert (resumed != starts[2:]).any(axis=1).all()
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "Blackjack-v1", "FrozenLake-v1"])
+@pytest.mark.parametrize("env_id", ["Blackjack-v1", "FrozenLake-v1"])
 def test_other_spaces_are_refused_with_advice(env_id: str) -> None:
     with pytest.raises(ValueError, match=r"a flat Box with one axis is needed.*FlattenObservation"):
         tasks.make(f"gym:{env_id}", [0], 1)
+
+
+class Spaces(Drift):
+    """Drift that says that it has other spaces."""
+
+    def __init__(self, observations: Any = None, actions: Any = None, render_mode: str | None = None) -> None:
+        self.observation_space = observations or self.observation_space
+        self.action_space, self.render_mode = actions or self.action_space, render_mode
+
+    def step(self, action: Any) -> Any:
+        return self.state + action, 1.0, False, False, {}
+
+    def render(self) -> Any:
+        return np.zeros((4, 4, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("observations", "advice"),
+    [
+        (gymnasium.spaces.Box(0, 255, (8, 8, 3), np.uint8), r"FlattenObservation; .*features="),
+        (gymnasium.spaces.Dict({"a": gymnasium.spaces.Box(0, 1, (2,))}), "FlattenObservation .*FilterObservation"),
+        (gymnasium.spaces.Discrete(4), "FlattenObservation"),
+    ],
+)
+def test_observations_that_are_not_flat_are_refused_with_the_wrapper(observations: Any, advice: str) -> None:
+    name = name_of(lambda: Spaces(observations))
+    with pytest.raises(ValueError, match=rf"one axis is needed\. .*{advice}.* vn\.train\(lambda"):
+        tasks.make(name, [0], 1)
+
+
+def test_actions_that_are_neither_are_refused_with_the_wrapper() -> None:
+    name = name_of(lambda: Spaces(actions=gymnasium.spaces.MultiDiscrete([2, 3])))
+    with pytest.raises(ValueError, match=r"Discrete or a flat Box .*TransformAction"):
+        tasks.make(name, [0], 1)
+
+
+def test_choices_are_whole_numbers_of_the_environment() -> None:
+    task = tasks.make(name_of(lambda: Spaces(actions=gymnasium.spaces.Discrete(3, start=5))), [0], 2)
+    assert (task.choices, task.action_dim, task.action_low, task.action_high) == (3, 1, 5, 7)
+    start = task.reset()
+    for actions in ([5, 7], [[5.0], [7.0]], [4, 99]):
+        np.testing.assert_allclose(task.step(actions).next_states - start, [[5, 5], [7, 7]], rtol=1e-6)
+    assert tasks.make("gym:Pendulum-v1", [0], 1).choices == 0
+
+
+def test_a_function_or_class_makes_the_environments() -> None:
+    assert name_of(Drift) == "env:tests.tasks.test_gymnasium:Drift"
+    task = tasks.make(name_of(Drift), [3], 2, episode_steps=2)
+    by_id = tasks.make("gym:test/Drift-v0", [3], 2)
+    np.testing.assert_array_equal(task.reset(), by_id.reset())
+    assert [task.step(np.zeros((2, 2))).truncated.tolist() for _ in range(2)] == [[False, False], [True, True]]
+    assert tasks.make("env:tests.tasks.test_gymnasium:Spaces", [0], 1).obs_dim == 2  # not named here before
+    with pytest.raises(ValueError, match=r"cannot be found from here.*PYTHONPATH"):
+        tasks.make("env:tests.tasks.test_gymnasium:<lambda>1", [0], 1)
+
+
+def test_functions_that_do_not_make_one_environment_each_are_told() -> None:
+    one = Drift()
+    with pytest.raises(ValueError, match="same environment twice"):
+        tasks.make(name_of(lambda: one), [0], 2)
+    with pytest.raises(ValueError, match=r"without arguments and needs size: .*lambda"):
+        tasks.make(name_of(lambda size: one), [0], 2)
+    with pytest.raises(ValueError, match=r"one gymnasium\.Env .* got .*dict"):
+        tasks.make(name_of(dict), [0], 2)
+
+
+def test_pictures_of_a_function_s_environment_need_a_render_mode() -> None:
+    task = tasks.make(name_of(Spaces), [0], 1, render=True)
+    task.reset()
+    assert task.render().shape == (4, 4, 3)
+    with pytest.raises(RuntimeError, match="render_mode"):
+        tasks.make(name_of(lambda: Spaces(None)), [0], 1, render=True).render()
 
 
 def test_an_unknown_gym_id_is_a_value_error() -> None:

@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import voronaut as vn
 from tests.training.toys import small
 from voronaut import cli
 from voronaut.training import command, loop
+from voronaut.training.api import configure
 from voronaut.training.watching.progress import display
 
 TRAIN = ["train", "maze", "--bonus", "kme", "--seeds", "1", "--steps", "64", "--rollout", "64", "--envs", "2",
@@ -68,9 +70,39 @@ def test_a_class_is_no_task(tmp_path: Path) -> None:
     class Mine:
         """Somebody's environment."""
 
-    for task in (Mine, Mine()):
-        with pytest.raises(ValueError, match=r"register.*gym:"):
-            vn.train(task, out=tmp_path / "x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"a function or class that makes a Gymnasium environment; got .*Mine"):
+        vn.train(Mine(), out=tmp_path / "x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"Mine must make one gymnasium\.Env .* got .*Mine"):
+        vn.train(Mine, out=tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"bonuses": 5}, "bonuses must be a name such as 'kme'"),
+        ({"bonuses": [vn.KME]}, "bonuses must be a name such as 'kme'"),
+        ({"seeds": 1.5}, "seeds must be a count"),
+        ({"seeds": "0,1"}, "seeds must be a count"),
+        ({"steps": "1e6"}, "steps must be a number; got '1e6'"),
+        ({"envs": 16.5}, "envs must be a whole number"),
+        ({"rollout": True}, "rollout must be a whole number"),
+        ({"options": {"kme": 3}}, "options must look like"),
+        ({"sweep": {"kme.balance": "1e-5"}}, "sweep must look like"),
+        ({"learner": None}, "learner must be ppo or sac"),
+    ],
+)
+def test_wrong_kinds_are_said(choice: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        vn.train("maze", out=tmp_path / "x", **choice)
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_means_the_same_may_be_said_in_several_ways() -> None:
+    usual = configure("maze", bonuses=["kme"], seeds=[0, 1])
+    assert usual == configure("maze", bonuses="kme", seeds=np.int64(2)) == configure(
+        "maze", bonuses=("kme",), seeds=(seed for seed in range(2))
+    )  # fmt: skip
 
 
 def test_nothing_is_shown_where_there_is_no_output(monkeypatch: pytest.MonkeyPatch) -> None:

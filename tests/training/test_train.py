@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -262,6 +263,60 @@ def test_from_python(tmp_path: Path) -> None:
         policy(np.zeros(3))
     with pytest.raises(FileNotFoundError, match="DIR/kme-0"):
         vn.load_policy(tmp_path)
+
+
+CARTPOLE = ["train", "gym:CartPole-v1", "--seeds", "1", "--rollout", "512", "--quiet"]
+
+
+def test_choices_are_learned_saved_and_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "cartpole")
+    assert main([*CARTPOLE, "--bonus", "none", "--steps", "8192", "--ppo.learning_rate", "2e-3", "--out", out]) == 0
+    returns = [row["extrinsic_return"] for row in rows(tmp_path / "cartpole", "none-0")]
+    assert returns[0] < 40 and returns[-1] > 60
+    assert main(["eval", f"{out}/none-0", "--episodes", "4"]) == 0
+    assert "sampled" in capsys.readouterr().out
+    policy = vn.load_policy(f"{out}/none-0")
+    states = np.random.default_rng(0).normal(size=(50, 4))
+    assert policy(states).shape == (50,) and set(policy(states).tolist()) == {0, 1} and policy(states[0]).shape == ()
+    drawn = [policy(states, rng=np.random.default_rng(seed)) for seed in range(20)]
+    assert np.mean([each == policy(states) for each in drawn]) > 0.6 and not (drawn[0] == drawn[1]).all()
+
+
+def test_sac_says_that_it_needs_continuous_actions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CARTPOLE, "--learner", "sac", "--steps", "512", "--out", str(tmp_path / "x")]) == 2
+    assert "gym:CartPole-v1 has 2 choices: --learner ppo" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+class Line(gymnasium.Env[Any, Any]):
+    """A point on a line, paid near 1."""
+
+    observation_space = gymnasium.spaces.Box(-2, 2, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.at, self.left = np.zeros(1, np.float32), 20
+        return self.at, {}
+
+    def step(self, action: Any) -> Any:
+        self.at, self.left = np.clip(self.at + 0.2 * action, -2, 2).astype(np.float32), self.left - 1
+        return self.at, float(abs(self.at[0] - 1) < 0.1), False, self.left == 0, {}
+
+
+@pytest.mark.parametrize("learner", ["ppo", "sac"])
+def test_a_function_that_makes_an_environment_is_a_task(
+    learner: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = {"sac": {"sac": {"width": 8, "batch": 8, "gradient_steps": 1, "random_steps": 64}}}.get(learner, {})
+    choices: dict[str, Any] = {"learner": learner, "bonuses": "none", "seeds": 1, "rollout": 64, "envs": 2}
+    choices |= {"options": numbers, "quiet": True, "steps": 128}
+    [run] = vn.train(Line, out=tmp_path / "named", **choices)
+    assert [row["episodes"] for row in logs.read(run / logs.NAME)] == [2, 4]
+    assert json.loads((run.parent / "config.json").read_text())["task"] == "env:tests.training.test_train:Line"
+    assert main(["eval", str(run), "--episodes", "1"]) == 0 and "sampled" in capsys.readouterr().out
+    [other] = vn.train(lambda: Line(), out=tmp_path / "unnamed", **choices)  # noqa: PLW0108
+    same_numbers = [[row["state_entropy"] for row in logs.read(each / logs.NAME)] for each in (run, other)]
+    assert same_numbers[0] == same_numbers[1]
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

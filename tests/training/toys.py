@@ -14,7 +14,7 @@ from voronaut.training.config import Config
 class Counter:
     """Environment e counts its steps: the state is (e, steps in this episode). Episodes end after `limit` steps."""
 
-    obs_dim, action_dim, resumes_exactly = 2, 1, True
+    obs_dim, action_dim, choices, resumes_exactly = 2, 1, 0, True
     action_low, action_high = np.array([-1.0]), np.array([1.0])
 
     def __init__(self, num_envs: int, limit: int = 3, terminates: bool = False) -> None:

@@ -40,6 +40,7 @@ examples:
   voronaut train cheetah-run --bonus kme --kme.scale linear:0.01:0 --kme.balance 1e-3 --out runs/schedule
   voronaut train cheetah-run --bonus kme --sweep kme.balance=1e-5,1e-4,1e-3 --out runs/sweep
   voronaut train gym:Pendulum-v1 --bonus kme --steps 1e5 --out runs/pendulum
+  voronaut train gym:CartPole-v1 --bonus none --rollout 2048 --steps 1e5 --out runs/cartpole
   voronaut train cheetah-run --out runs/cheetah --resume
   voronaut train cheetah-run --out runs/cheetah --steps 1e7 --resume"""
 
@@ -73,7 +74,8 @@ def _add_train(menu: Any) -> None:
     )
     add = train.add_argument
     add("task", metavar="TASK", help="cheetah-run, walker-run, quadruped-run, humanoid-run, cartpole-swingup, "
-        "acrobot-swingup, maze, or gym:ID for a Gymnasium environment with flat Box spaces")  # fmt: skip
+        "acrobot-swingup, maze, gym:ID for a Gymnasium environment with flat Box observations, or env:module:name for "
+        "a function that makes one")  # fmt: skip
     add("--learner", metavar="ppo|sac", help="ppo, or sac: an explorer and an exploiter that share one memory (ppo)")
     add("--bonus", action="append", dest="bonuses", metavar="NAME", help="none, kme, rnd, re3 or hash, and with sac "
         "zero, a pair without a bonus; repeatable (none and kme)")  # fmt: skip

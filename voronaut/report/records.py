@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 
 def title(config: Mapping[str, Any]) -> str:
     """cheetah-run (paper threshold); Gymnasium's tasks have no threshold, and release is the usual one."""
-    usual = str(config["task"]).startswith("gym:") or config.get("threshold", "release") == "release"
+    usual = str(config["task"]).startswith(("gym:", "env:")) or config.get("threshold", "release") == "release"
     return str(config["task"]) if usual else f"{config['task']} ({config['threshold']} threshold)"
 
 

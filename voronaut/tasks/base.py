@@ -33,6 +33,7 @@ class VectorTask(Protocol):
     num_envs: int
     obs_dim: int
     action_dim: int
+    choices: int  # 0 where actions are continuous; else an action is one of so many whole numbers from `action_low` on
     action_low: NDArray[np.float64]
     action_high: NDArray[np.float64]
     resumes_exactly: bool

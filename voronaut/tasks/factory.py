@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from voronaut.tasks.backends.dm_control import DmControlTask
 from voronaut.tasks.backends.envpool import EnvpoolTask
-from voronaut.tasks.backends.gymnasium import PREFIX, GymTask
+from voronaut.tasks.backends.gymnasium import PREFIXES, GymTask
 from voronaut.tasks.backends.maze import MazeTask
 from voronaut.tasks.base import VectorTask
 from voronaut.tasks.table import EPISODE_STEPS, TOYS, find
@@ -30,8 +30,8 @@ def make(
     envpool's. episode_steps is the limit after which an episode is truncated: 1000, or the maze's or Gymnasium task's
     own.
     """
-    if name.startswith(PREFIX):
-        return GymTask(name[len(PREFIX) :], seeds, envs_per_seed, episode_steps=episode_steps, render=render)
+    if name.startswith(PREFIXES):
+        return GymTask(name, seeds, envs_per_seed, episode_steps=episode_steps, render=render)
     if name in TOYS:
         return MazeTask(seeds, envs_per_seed, episode_steps=episode_steps)
     task, limit = find(name), episode_steps or EPISODE_STEPS
@@ -44,7 +44,7 @@ def choose_backend(name: str, backend: str = "auto", *, render: bool = False) ->
     """The backend that `make` takes for this task: "gymnasium", "numpy", "envpool" or "dm_control"."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}.")
-    if name.startswith(PREFIX):
+    if name.startswith(PREFIXES):
         return "gymnasium"
     if name in TOYS:
         return "numpy"

@@ -2,13 +2,14 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from voronaut import presets
 from voronaut.bonuses import BONUSES
-from voronaut.tasks.backends.gymnasium import PREFIX
+from voronaut.tasks.backends.gymnasium import PREFIXES, name_of
 from voronaut.tasks.factory import choose_backend
 from voronaut.tasks.table import TOYS, check_variant, find
 from voronaut.training.config import Config, check_numbers, make_methods, paper_defaults
@@ -19,7 +20,7 @@ DEFAULT_BONUSES = ("none", "kme")
 
 
 def configure(
-    task: str,
+    task: str | Callable[..., Any],
     *,
     learner: str = "ppo",
     pair: bool = True,
@@ -35,19 +36,15 @@ def configure(
 ) -> Config:
     """A checked `Config`; what is not given is the paper's with PPO, and SAC's own with SAC."""
     check_variant(threshold)
-    if not isinstance(task, str):
-        raise ValueError(
-            f"task must be a name such as cheetah-run; got {task!r}. For an environment of your own: "
-            'gymnasium.register(id="Mine-v0", entry_point=Mine), then "gym:Mine-v0".'
-        )
-    if not task.startswith(PREFIX) and task not in TOYS:
-        find(task)
+    task = _task_name(task)
+    seeds = tuple(seeds) if isinstance(seeds, Iterator) else seeds
+    _check_types(bonuses, seeds, options, sweep, steps=steps, envs=envs, rollout=rollout)
     usual = _usual(learner)
     steps = usual.steps if steps is None else steps
     envs = usual.envs if envs is None else envs
     rollout = usual.rollout if rollout is None else rollout
     seeds = presets.paper().seeds if seeds is None else seeds
-    numbers = tuple(range(seeds) if isinstance(seeds, int) else seeds)
+    numbers = tuple(map(int, seeds if isinstance(seeds, Iterable) else range(seeds)))
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
         raise ValueError(f"seeds must be a count of at least 1, or distinct numbers of at least 0; got {seeds!r}.")
     for name, number, least in (("envs", envs, 1), ("rollout", rollout, 2)):
@@ -80,6 +77,43 @@ def configure(
     return Config(task, methods, numbers, int(steps), threshold, backend, envs, rollout, learner, pair, chosen)
 
 
+def _task_name(task: Any) -> str:
+    """The name of a task, or of the function or class that makes it."""
+    if callable(task):
+        return name_of(task)
+    if not isinstance(task, str):
+        raise ValueError(
+            "task must be a name such as cheetah-run or gym:Pendulum-v1, or a function or class that makes a Gymnasium "
+            f"environment; got {task!r}. Many environments are run side by side, so one alone does not do."
+        )
+    if not task.startswith(PREFIXES) and task not in TOYS:
+        find(task)
+    return task
+
+
+def _check_types(bonuses: Any, seeds: Any, options: Any, sweep: Any, **numbers: Any) -> None:
+    """ValueError for what is of another kind than it must be; None is not given."""
+    for name, given in numbers.items():
+        if given is not None and not _is(given, Real if name == "steps" else Integral):
+            raise ValueError(f"{name} must be a {'' if name == 'steps' else 'whole '}number; got {given!r}.")
+    if not _is(bonuses, str) and not _all_are(bonuses, str):
+        raise ValueError(f"bonuses must be a name such as 'kme', or a list of names; got {bonuses!r}.")
+    if seeds is not None and not _is(seeds, Integral) and not _all_are(seeds, Integral):
+        raise ValueError(f"seeds must be a count, or a list of whole numbers; got {seeds!r}.")
+    if options and not (_is(options, Mapping) and _all_are(options.values(), Mapping)):
+        raise ValueError(f'options must look like {{"kme": {{"scale": 0.01}}}}; got {options!r}.')
+    if sweep and not (_is(sweep, Mapping) and _all_are(sweep.values(), (list, tuple))):
+        raise ValueError(f'sweep must look like {{"kme.balance": [1e-5, 1e-4]}}; got {sweep!r}.')
+
+
+def _is(given: Any, kind: Any) -> bool:
+    return isinstance(given, kind) and not isinstance(given, bool)
+
+
+def _all_are(given: Any, kind: Any) -> bool:
+    return isinstance(given, Collection) and not isinstance(given, str) and all(_is(one, kind) for one in given)
+
+
 class Usual(NamedTuple):
     """What a learner takes where nothing is said, and what can be said of it."""
 
@@ -110,7 +144,7 @@ def _usual(learner: str) -> Usual:
 
 
 def train(
-    task: str,
+    task: str | Callable[..., Any],
     *,
     out: str | Path,
     resume: bool = False,
@@ -121,6 +155,7 @@ def train(
 ) -> list[Path]:
     """Train bonuses × seeds on a task, side by side, and return the folders of the runs.
 
+    A task is a name ("cheetah-run", "gym:Pendulum-v1"), or a function or class that makes a Gymnasium environment.
     Takes what `configure` takes: bonuses=("none", "kme"), seeds=5 (or a list), steps=5e6, threshold="release",
     backend="auto", envs=16, rollout=16384, options={"kme": {"scale": 0.01}}, sweep={"kme.balance": [1e-5, 1e-4]}.
     `resume` goes on with an unfinished experiment in `out`, or with one that had fewer steps; `restart` moves it aside

@@ -36,6 +36,8 @@ class SACTrainer:
     """A population of runs and all that changes while it trains."""
 
     def __init__(self, config: Config, task: VectorTask, population: type[Population] = Population) -> None:
+        if task.choices:
+            raise ValueError(f"SAC needs continuous actions; {config.task} has {task.choices} choices: --learner ppo.")
         if not np.isfinite([task.action_low, task.action_high]).all():
             raise ValueError("SAC needs bounded actions, and this task's are not. Rescale them, or use --learner ppo.")
         self.config, self.task, self.settings = config, task, settings(config.numbers)

@@ -37,7 +37,7 @@ class PPOTrainer:
         self.settings = ppo.Settings(envs=config.envs, rollout=config.rollout, **config.numbers)
         self.seeds = [seed for _, seed in config.runs]
         self.bonuses = population(config, task.obs_dim)
-        self.agent = ppo.init(self._rngs(0, "init"), task.obs_dim, task.action_dim, self.settings)
+        self.agent = ppo.init(self._rngs(0, "init"), task.obs_dim, task.action_dim, self.settings, task.choices)
         self.room = rollout.empty(len(self.seeds), self.settings, task.obs_dim, task.action_dim)
         self.running: rollout.Running | None = None
         self.done, self.total = 0, config.rollouts
@@ -49,7 +49,7 @@ class PPOTrainer:
         if self.running is None:
             self.running = self._start(self.task.reset())
         rngs = self._rngs(self.done, "rollout")
-        noise = ppo.draw_noise(rngs, self.task.action_dim, self.settings)
+        noise = ppo.draw_noise(rngs, self.task.action_dim, self.settings, self.task.choices)
         self.running, finished = rollout.collect(self.task, self.agent.params, noise, self.running, self.room)
         collected = time.perf_counter()
         scales = self.bonuses.scales(self.done)
@@ -120,7 +120,9 @@ class PPOTrainer:
         advantages, returns = ppo.gae(
             room.rewards + bonus, values, next_values, room.terminated, room.truncated, self.settings
         )
-        whole = (room.observations, room.actions, ppo.log_probs(params, noise), advantages, returns)
+        chosen = self.task.choices > 0
+        log_probs = ppo.log_choices(params, room.observations, room.actions) if chosen else ppo.log_probs(params, noise)
+        whole = (room.observations, room.actions, log_probs, advantages, returns)
         batch = ppo.Batch(*(x.reshape(len(x), self.config.rollout, *x.shape[3:]) for x in whole))
         orders = ppo.draw_orders(rngs, self.config.rollout, self.settings)
         self.agent, stats = ppo.learn(self.agent, batch, orders, self.settings)

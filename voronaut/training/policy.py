@@ -14,8 +14,7 @@ from voronaut.training.config import Config
 
 NAME = "policy.npz"
 EXPLORER = "explorer.npz"  # of a pair: the policy that the bonus pays, beside the exploiter's
-Actions = NDArray[np.float64]
-Policy = Callable[..., Actions]
+Policy = Callable[..., NDArray[Any]]
 Draw = Callable[[NDArray[Any], np.random.Generator | None], NDArray[Any]]
 
 
@@ -28,9 +27,10 @@ class Loaded(NamedTuple):
 
 
 def save(folder: Path, params: Any, run: int, config: Config, task: VectorTask) -> None:
-    """Write PPO's policy of one run of the stack to `folder`/policy.npz: a Gaussian, cut at the bounds."""
+    """Write PPO's policy of one run of the stack to `folder`/policy.npz: a Gaussian, cut at the bounds, or logits."""
     layers = [(layer.weight[run], layer.bias[run]) for layer in params.policy]
-    _write(folder / NAME, layers, {"log_std": params.log_std[run]}, {}, config, task)
+    kind = {"choices": task.choices} if task.choices else {}
+    _write(folder / NAME, layers, {"log_std": params.log_std[run]}, kind, config, task)
 
 
 def save_squashed(path: Path, actor: Any, scale: Any, agent: Any, config: Config, task: VectorTask) -> None:
@@ -57,14 +57,18 @@ def load(folder: Path) -> Loaded:
     arrays = npz.read(path)
     with npz.refusing(path):
         about = npz.read_json(path, arrays["about"])
-        draw = _squashed(arrays, about["layer_norm"]) if about.get("squashed") else _gaussian(arrays)
+        draw = _squashed(arrays, about["layer_norm"]) if about.get("squashed") else _tanh(arrays)
+        choices = int(about.get("choices", 0))
         first, task, threshold = len(arrays["weight0"]), about["task"], about["threshold"]
 
-    def act(observations: Any, *, rng: np.random.Generator | None = None) -> Actions:
+    def act(observations: Any, *, rng: np.random.Generator | None = None) -> NDArray[Any]:
         x: NDArray[Any] = np.asarray(observations, np.float32)
         if x.shape[-1] != first:
             raise ValueError(f"observations must end in {first}; got shape {x.shape}.")
-        return np.asarray(np.clip(draw(x, rng), arrays["low"], arrays["high"]), np.float64)
+        drawn = draw(x, rng)
+        if choices:
+            return np.asarray(drawn.argmax(axis=-1) + int(arrays["low"][0]))
+        return np.asarray(np.clip(drawn, arrays["low"], arrays["high"]), np.float64)
 
     return Loaded(act, task, threshold)
 
@@ -74,8 +78,8 @@ def _layers(arrays: npz.Arrays) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     return [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(depth)]
 
 
-def _gaussian(arrays: npz.Arrays) -> Draw:
-    """μ(s) + σ ε, tanh layers."""
+def _tanh(arrays: npz.Arrays) -> Draw:
+    """μ(s) + σ ε, tanh layers; without a σ logits, and Gumbel's noise."""
     *hidden, (head, bias) = _layers(arrays)
     spread = np.exp(arrays["log_std"])
 
@@ -83,7 +87,10 @@ def _gaussian(arrays: npz.Arrays) -> Draw:
         for weight, b in hidden:
             x = np.tanh(x @ weight + b)
         x = x @ head + bias
-        return x if rng is None else x + spread * rng.standard_normal(x.shape, dtype=np.float32)
+        if rng is None:
+            return x
+        noise = spread * rng.standard_normal(x.shape, dtype=np.float32) if len(spread) else rng.gumbel(size=x.shape)
+        return np.asarray(x + noise)
 
     return draw
 
@@ -111,7 +118,10 @@ def _squashed(arrays: npz.Arrays, layer_norm: bool) -> Draw:
 
 
 def load_policy(folder: str | Path) -> Policy:
-    """A function from observations (..., d) to actions (..., a): the mean action, or a sampled one with `rng=`."""
+    """A function from observations (..., d) to actions (..., a): the mean action, or a sampled one with `rng=`.
+
+    Where actions are choices they are whole numbers (...,): the likeliest, or a sampled one.
+    """
     return load(Path(folder)).act
 
 

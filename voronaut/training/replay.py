@@ -102,7 +102,8 @@ def insert(replay: Replay, step: Transition) -> Replay:
 
 def _size(replay: Replay) -> int:
     """Rows of a block."""
-    return -(-replay.times.shape[-2] // replay.slots.kept.shape[-2])
+    rows, blocks = replay.times.shape[-2], replay.slots.kept.shape[-2]
+    return int(-(-rows // blocks))
 
 
 def draw(replay: Replay, key: Array, *, shape: tuple[int, ...], steps: int, near_reward: float) -> Windows:

@@ -49,7 +49,8 @@ def collect(
     shape = returns.shape
     for t in range(noise.shape[1]):
         actions = ppo.act(params, observations, noise[:, t])
-        step = task.step(actions.reshape(task.num_envs, -1))
+        taken = actions.reshape(task.num_envs, -1)
+        step = task.step(taken + task.action_low if task.choices else taken)
         room.observations[:, t] = observations
         room.actions[:, t] = actions
         room.next_states[:, t] = step.next_states.reshape(*shape, -1)

@@ -22,6 +22,7 @@ class DmControlTask:
     """Environments of the suite side by side. They share one model: loading it takes far longer than copying data."""
 
     resumes_exactly = True
+    choices = 0
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from voronaut.tasks.table import EPISODE_STEPS, Task
 class EnvpoolTask:
     """One pool for all runs. Speaks to the pool's C++ side directly: its Python side builds trees at every step."""
 
+    choices = 0
     resumes_exactly = True  # unless what was loaded could not be played again to the same bits
 
     def __init__(

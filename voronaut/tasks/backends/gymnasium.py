@@ -1,6 +1,10 @@
-"""Any Gymnasium environment with flat Box observations and Box actions, as `gym:ID`."""
+"""Any Gymnasium environment with flat Box observations and Box or Discrete actions: `gym:ID`, or what makes one."""
 
-from collections.abc import Mapping, Sequence
+import importlib
+import inspect
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -8,7 +12,9 @@ from numpy.typing import NDArray
 
 from voronaut.tasks.base import Array, State, Step, bounded, env_seeds, require
 
-PREFIX = "gym:"
+PREFIXES = ("gym:", "env:")  # an id; module:name of a function that makes an environment
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+HOW = "In Python: vn.train(lambda: Wrapper(gymnasium.make(ID)), out=...)."
 
 
 class GymTask:
@@ -18,7 +24,7 @@ class GymTask:
 
     def __init__(
         self,
-        env_id: str,
+        name: str,
         seeds: Sequence[int],
         envs_per_seed: int = 16,
         *,
@@ -28,12 +34,14 @@ class GymTask:
         self._seeds, self._envs_per_seed, self._generation = seeds, envs_per_seed, 0
         self._pending = env_seeds(seeds, envs_per_seed)
         self._started = False
-        kwargs = {"max_episode_steps": episode_steps, "render_mode": "rgb_array" if render else None}
-        self._envs = [_make_env(env_id, kwargs) for _ in self._pending]
+        self._envs = [_make_env(name, episode_steps, render) for _ in self._pending]
+        if len({id(env.unwrapped) for env in self._envs}) < len(self._envs):
+            raise ValueError(f"{name} gave the same environment twice; it must make a new one each time.")
         space = self._envs[0].action_space
-        self._action_dtype = space.dtype
-        self.action_low, self.action_high = space.low.astype(np.float64), space.high.astype(np.float64)
-        self.num_envs, self.action_dim = len(self._envs), len(space.low)
+        self._action_dtype, self.choices = space.dtype, int(getattr(space, "n", 0))
+        low, high = ([space.start], [space.start + space.n - 1]) if self.choices else (space.low, space.high)
+        self.action_low, self.action_high = np.array(low, np.float64), np.array(high, np.float64)
+        self.num_envs, self.action_dim = len(self._envs), len(low)
         self.obs_dim = len(self._envs[0].observation_space.low)
 
     def reset(self) -> Array:
@@ -46,7 +54,11 @@ class GymTask:
         """Clip the actions (n, a) to the bounds, where there are any, and take them; episodes that end start anew."""
         if not self._started:
             raise RuntimeError("the task has not started: call reset() before step().")
+        if self.choices:
+            actions = np.reshape(actions, (-1, 1))
         actions = bounded(actions, self.action_low, self.action_high, self.num_envs).astype(self._action_dtype)
+        if self.choices:
+            actions = actions[:, 0]
         results = [env.step(action) for env, action in zip(self._envs, actions, strict=True)]
         states, rewards, terminated, truncated, _ = zip(*results, strict=True)
         next_states = obs = np.array(states, np.float32)
@@ -72,8 +84,15 @@ class GymTask:
     def render(self, index: int = 0) -> NDArray[np.uint8]:
         """A picture (height, width, 3) of one environment."""
         if self._envs[index].render_mode is None:
-            raise RuntimeError("this task was made without pictures: use make(..., render=True).")
-        return np.asarray(self._envs[index].render(), np.uint8)
+            raise RuntimeError(
+                "this task was made without pictures: use make(..., render=True). A function that makes an environment "
+                "needs a parameter `render_mode` for that."
+            )
+        gymnasium = require("gymnasium", "train")
+        try:
+            return np.asarray(self._envs[index].render(), np.uint8)
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise ImportError(f"Gymnasium cannot draw this environment: {error}") from error
 
     def close(self) -> None:
         """Close the environments."""
@@ -81,17 +100,75 @@ class GymTask:
             env.close()
 
 
-def _make_env(env_id: str, kwargs: Mapping[str, Any]) -> Any:
-    gymnasium = require("gymnasium", "train")
+def name_of(function: Callable[..., Any]) -> str:
+    """env:module:name of a function or class that makes environments, which is kept under that name."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    full = f"{PREFIXES[1]}{getattr(function, '__module__', None)}:{name}"
+    _FUNCTIONS[full] = function
+    return full
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """What `name_of` named, here or in another process that can import it."""
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    module, _, path = name.removeprefix(PREFIXES[1]).partition(":")
     try:
-        env = gymnasium.make(env_id, **{key: value for key, value in kwargs.items() if value is not None})
-    except gymnasium.error.Error as error:
-        raise ValueError(f"the task {PREFIX}{env_id} cannot be made: {error}") from error
-    spaces = {"observations": env.observation_space, "actions": env.action_space}
-    for what, space in spaces.items():
-        if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-            raise ValueError(
-                f"{PREFIX}{env_id} has {what} {space}; a flat Box with one axis is needed. Register a version of it "
-                f"wrapped by gymnasium.wrappers.FlattenObservation, or choose an environment with continuous actions."
-            )
+        found: Callable[..., Any] = operator.attrgetter(path)(importlib.import_module(module))
+        return found
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"the task {name} cannot be found from here: {error}. A function needs a name in a module that can be "
+            "imported (see PYTHONPATH). Without one, use the policy in a loop of your own: vn.load_policy."
+        ) from error
+
+
+def _make_env(name: str, episode_steps: int | None, render: bool) -> Any:
+    gymnasium = require("gymnasium", "train")
+    if name.startswith(PREFIXES[1]):
+        env = _call(name, _function(name), gymnasium, render)
+        env = env if episode_steps is None else gymnasium.wrappers.TimeLimit(env, episode_steps)
+    else:
+        kwargs = {"max_episode_steps": episode_steps, "render_mode": "rgb_array" if render else None}
+        try:
+            env_id = name.removeprefix(PREFIXES[0])
+            env = gymnasium.make(env_id, **{key: value for key, value in kwargs.items() if value is not None})
+        except gymnasium.error.Error as error:
+            raise ValueError(f"the task {name} cannot be made: {error}") from error
+    _check_spaces(name, env, gymnasium.spaces)
     return env
+
+
+def _call(name: str, function: Callable[..., Any], gymnasium: Any, render: bool) -> Any:
+    """A new environment, one that draws if the function knows a `render_mode`."""
+    known: Mapping[str, inspect.Parameter] = {}
+    with suppress(ValueError):  # some that are not written in Python have no signature
+        known = inspect.signature(function).parameters
+    given = {"render_mode": "rgb_array"} if render and "render_mode" in known else {}
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [key for key, each in known.items() if each.default is each.empty and each.kind not in optional]
+    if set(needed) - set(given):
+        raise ValueError(f"{name} is called without arguments and needs {', '.join(needed)}: give them with a lambda.")
+    env = function(**given)
+    if not isinstance(env, gymnasium.Env):
+        raise ValueError(f"{name} must make one gymnasium.Env (many are run side by side here); got {type(env)}.")
+    return env
+
+
+def _check_spaces(name: str, env: Any, spaces: Any) -> None:
+    """ValueError, with the wrapper that helps, unless observations are a flat Box and actions that or Discrete."""
+    seen, done = env.observation_space, env.action_space
+    if not isinstance(seen, spaces.Box) or len(seen.shape) != 1:
+        picture = isinstance(seen, spaces.Box) and len(seen.shape) > 1
+        advice = (
+            "Flatten what is small with gymnasium.wrappers.FlattenObservation; of pictures, cluster features in a loop "
+            "of your own: vn.KME(dim, features=...)"
+            if picture
+            else "Wrap it in gymnasium.wrappers.FlattenObservation (of a Dict, FilterObservation chooses the keys)"
+        )
+        raise ValueError(f"{name} has observations {seen}; a flat Box with one axis is needed. {advice}. {HOW}")
+    if not isinstance(done, spaces.Discrete) and not (isinstance(done, spaces.Box) and len(done.shape) == 1):
+        raise ValueError(
+            f"{name} has actions {done}; Discrete or a flat Box with one axis is needed. Wrap it in "
+            f"gymnasium.wrappers.TransformAction. {HOW}"
+        )

@@ -72,6 +72,7 @@ class MazeTask:
 
     resumes_exactly = True
     obs_dim = action_dim = 2
+    choices = 0
 
     def __init__(
         self, seeds: Sequence[int], envs_per_seed: int = 16, *, episode_steps: float | None = None, text: str = MAZE
