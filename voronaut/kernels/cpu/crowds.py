@@ -1,4 +1,4 @@
-"""Usage, margin and splits of `voronaut/views.py`, one state at a time: what the walks through all kinds of views share.
+"""Usage, margin and splits of `voronaut/views.py`, state by state: what the walks through all kinds of views share.
 
 Usage is kept as u_i / (1 − b/k)^t within a stretch of states, so that a state changes the winner's alone; the least
 used cluster is looked for again only after its own usage has changed.

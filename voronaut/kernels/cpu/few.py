@@ -114,10 +114,8 @@ def nearest_rows(rows: Floats, own: Ints, block: Floats, squared: Floats, place:
 
 
 @compiled
-def assign_rows(
-    rows: Floats, columns: Ints, block: Floats, squared: Floats, far: Floats, chosen: Ints
-) -> None:
-    """argmin_i ‖s − μ_i‖ for each view and state, of states as columns (d, n). OUT: squared, far (n,), chosen (V, n)."""
+def assign_rows(rows: Floats, columns: Ints, block: Floats, squared: Floats, far: Floats, chosen: Ints) -> None:
+    """argmin_i ‖s − μ_i‖ for each view and state, of states as columns (d, n). OUT: squared, far, chosen."""
     for v in range(chosen.shape[0]):
         nearest_rows(rows[v], columns[v], block, squared, chosen[v], far)
 
@@ -126,7 +124,9 @@ def assign_rows(
 def all_changes(
     i: int, shift: Floats, rows: Floats, gap: Floats, second: Floats, nearest: Ints, worth: Floats
 ) -> float:
-    """Σ √gap after − √gap before over all clusters, each of them measured: where the lists do not reach."""
+    """Σ √gap after − √gap before over all clusters, each of them measured: where the lists do not reach,
+    or where others stand at the same place, which they leave out.
+    """
     total, own = 0.0, np.inf
     for j in range(rows.shape[0]):
         if j != i:
@@ -135,7 +135,7 @@ def all_changes(
             rest = second[j] if nearest[j] == i else gap[j]
             if min(rest, moved) != gap[j]:
                 total += np.sqrt(min(rest, moved)) - worth[j]
-    return total + np.sqrt(own) - worth[i]
+    return float(total + np.sqrt(own) - worth[i])
 
 
 @compiled
@@ -143,10 +143,11 @@ def reward_rows(
     listed: Listed, columns: Ints, block: Floats, rules: Rules, squared: Floats, place: Ints, far: Floats, out: Floats
 ) -> None:
     """Σ √gap after − √gap before for each view and state, of states as columns (d, n). OUT: out (V, n), and (n,)."""
-    every, weight, alpha, shift = listed.rows, listed.weight, listed.rows.dtype.type(rules.step_size), listed.rows[0, 0].copy()
+    every, weight, worths, shape = listed
+    alpha, shift = every.dtype.type(rules.step_size), every[0, 0].copy()
     for v in range(out.shape[0]):
-        rows, worth, own = every[v], listed.worth[v], columns[v]
-        _, gap, second, nearest, followers, starts, near, near_value, intruded, intruded_value, _ = view_of(listed.shape, v)
+        rows, worth, own, mine = every[v], worths[v], columns[v], view_of(shape, v)
+        _, gap, second, nearest, followers, starts, near, near_value, intruded, intruded_value, shared = mine
         nearest_rows(rows, own, block, squared, place, far)
         more = alpha * (1 + slack(rows))
         for r in range(out.shape[1]):
@@ -155,7 +156,7 @@ def reward_rows(
                 shift[p] = alpha * (block[own[p], r] - rows[i, p])
             way = more * np.sqrt(squared[r])
             reached, best = own_value(i, way, shift, rows, weight, near, near_value)
-            if reached and intruded_value[i, LISTED] >= way:
+            if reached and not shared[i] and intruded_value[i, LISTED] >= way:
                 total = followers_change(i, 0.0, shift, rows, weight, second, followers, starts, worth, rules)
                 total += listed_change(i, way, 0.0, shift, rows, weight, gap, intruded, intruded_value, worth, rules)
                 out[v, r] = total + np.sqrt(best) - worth[i]
@@ -165,14 +166,21 @@ def reward_rows(
 
 @compiled
 def squares(states: Floats, t: int, centers: Floats, weight: Floats, out: Floats) -> None:
-    """‖s − μ_j‖² for all j, +inf in the padding. OUT: out (width,)."""
-    x, y, m = states[t, 0], states[t, 1], centers.shape[0]
-    for j in range(weight.shape[0]):
-        u, w = x - centers[0, j], y - centers[1, j]
-        out[j] = weight[j] + u * u + w * w
-    for p in range(2, m):
+    """‖s − μ_j‖² for all j, +inf in the padding; two dimensions, then four at a time. OUT: out (width,)."""
+    dim, width = centers.shape
+    x, y = states[t, 0], states[t, 1]
+    for j in range(width):
+        a, b = x - centers[0, j], y - centers[1, j]
+        out[j] = weight[j] + a * a + b * b
+    whole = dim - (dim - 2) % 4
+    for p in range(2, whole, 4):
+        x, y, z, w = states[t, p], states[t, p + 1], states[t, p + 2], states[t, p + 3]
+        for j in range(width):
+            a, b, c, d = x - centers[p, j], y - centers[p + 1, j], z - centers[p + 2, j], w - centers[p + 3, j]
+            out[j] = out[j] + a * a + b * b + c * c + d * d
+    for p in range(whole, dim):
         x = states[t, p]
-        for j in range(weight.shape[0]):
+        for j in range(width):
             out[j] += (x - centers[p, j]) * (x - centers[p, j])
 
 
@@ -193,7 +201,14 @@ def walk_rows(
 
     What states are paid goes to `out` (n,), (0,) if nobody asks, with gaps that are kept up to date for it.
     """
-    rate, won, value, bits, order, least = pace.rate, pace.won, room.value, room.value_bits, room.order, least_used(usage)
+    rate, won, value, bits, order, least = (
+        pace.rate,
+        pace.won,
+        room.value,
+        room.value_bits,
+        room.order,
+        least_used(usage),
+    )
     for t in range(states.shape[0]):
         squares(states, t, centers, weight, value)
         i = lowest(bits, order)
@@ -222,19 +237,28 @@ def keep(centers: Floats) -> Gaps:
     return Gaps(shape.gap, np.minimum(shape.second, np.finfo(centers.dtype).max), shape.nearest.astype(whole))
 
 
+def keep_none(centers: Floats) -> Gaps:
+    """No gaps, of as many views: for a walk that nobody is paid for."""
+    none = np.empty((len(centers), 0), centers.dtype)
+    return Gaps(none, none, none.astype(f"i{centers.dtype.itemsize}"))
+
+
 @compiled
 def walk_views(
     states: Floats, columns: Ints, pace: Pace, first: int, last: int, weight: Floats, room: Scratch, own: Floats,
     centers: Floats, usage: Floats, margin: Floats, kept: Gaps, out: Floats,
 ) -> None:  # fmt: skip
     """`walk_rows` of the views first to last, one after the other. OUT: own (n, m), room, and what follows them."""
-    point, marks, rules = np.empty_like(centers[0, :, 0]), np.empty_like(room.order), Rules(pace.step_size, 0.0, SQRT, 1.0)
+    point, marks, rules = (
+        np.empty_like(centers[0, :, 0]),
+        np.empty_like(room.order),
+        Rules(pace.step_size, 0.0, SQRT, 1.0),
+    )
     for v in range(first, last):
         for t in range(own.shape[0]):
             for p in range(own.shape[1]):
                 own[t, p] = states[t, columns[v, p]]
-        g = v if v < kept.gap.shape[0] else 0  # where nobody asks there are none but one view's, not used
-        mine = Gaps(kept.gap[g], kept.bound[g], kept.nearest[g])
+        mine = Gaps(kept.gap[v], kept.bound[v], kept.nearest[v])
         margin[v] = walk_rows(
             own, pace, weight, rules, point, marks, room, margin[v], centers[v], usage[v], mine, out[v]
         )

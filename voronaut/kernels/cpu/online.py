@@ -120,7 +120,7 @@ def follow_move(
     centers: Floats, weight: Floats, clusters: int, i: int, rules: Rules,
     point: Floats, marks: Ints, room: Scratch, kept: Gaps,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """Gaps after cluster i has moved. OUT: kept, point (d,), marks, room. What Σ f(gap) grew by, and sums of `settle`."""
+    """Gaps after cluster i moved. OUT: kept, point (d,), marks, room. What Σ f(gap) grew by, and sums of `settle`."""
     grown, recomputed, before = 0, 0, concave(kept.gap[i], rules)
     kept.nearest[i], kept.gap[i], kept.bound[i] = survey_row(centers, weight, i, point, room.squared, room)
     total = concave(kept.gap[i], rules) - before

@@ -115,7 +115,7 @@ def reward(centers: Floats, e: int, way: float) -> float:
     if e < last:
         rest = centers[e + 2] - centers[e + 1]
         total += np.sqrt(min(rest, b - way)) - np.sqrt(min(rest, b))
-    return total
+    return float(total)
 
 
 @compiled

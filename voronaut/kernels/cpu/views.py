@@ -69,7 +69,9 @@ def assign(views: Views | Prepared, states: Floats) -> Counts:
     """argmin_i ‖s − μ_i‖ in each view, (V, n), the lowest index on a tie."""
     (columns, shape), n = ready(views), len(states)
     if not isinstance(shape, singles.Sorted | few.Listed):
-        return np.stack([assignment.assign(own, part(states, which)) for own, which in zip(shape, columns, strict=True)])
+        return np.stack(
+            [assignment.assign(own, part(states, which)) for own, which in zip(shape, columns, strict=True)]
+        )
     chosen = np.empty((len(columns), n), np.int64)
     if isinstance(shape, singles.Sorted):
         singles.assign_rows(shape, columns, np.ascontiguousarray(states.T), chosen)
@@ -118,9 +120,7 @@ def each(views: Views | Prepared, states: Floats, step_size: float, threads: int
     return out
 
 
-def rewards(
-    views: Views | Prepared, weights: Floats, states: Floats, step_size: float, threads: int = 1
-) -> Floats:
+def rewards(views: Views | Prepared, weights: Floats, states: Floats, step_size: float, threads: int = 1) -> Floats:
     """Σ_v w_v r_v of each state against the clusters as they are, (n,): the same for any number of threads."""
     prepared, out = ready(views), np.zeros(len(states), states.dtype)
     weights = np.asarray(weights, np.float64)
@@ -186,8 +186,8 @@ def walk(views: Views, states: Floats, step_size: float, threads: int, paid: Flo
 def walk_singles(views: Views, states: Floats, now: crowds.Pace, threads: int, out: Floats) -> Views:
     """Views of one coordinate after the states, usage not yet faded. OUT: out (V, n) or (V, 0)."""
     ends, columns = ((0, 0), (1, 1)), np.ascontiguousarray(views.columns)
-    centers, usage = (np.pad(array, ends, constant_values=np.inf) for array in (views.centers[..., 0], views.usage))
-    centers[:, 0] = -np.inf
+    centers, usage = np.pad(views.centers[..., 0], ends), np.pad(views.usage, ends, constant_values=np.inf)
+    centers[:, 0], centers[:, -1] = -np.inf, np.inf
     block, margin = np.ascontiguousarray(states.T), views.margin.copy()
 
     def work(mine: slice) -> None:
@@ -200,9 +200,13 @@ def walk_singles(views: Views, states: Floats, now: crowds.Pace, threads: int, o
 
 def walk_few(views: Views, states: Floats, now: crowds.Pace, threads: int, out: Floats) -> Views:
     """Views of more than one coordinate after the states, usage not yet faded. OUT: out (V, n) or (V, 0)."""
-    columns, laid = np.ascontiguousarray(views.columns), few.lay_out(views.centers)
+    columns, laid, states = (
+        np.ascontiguousarray(views.columns),
+        few.lay_out(views.centers),
+        np.ascontiguousarray(states),
+    )
     usage, margin, (_, k, m) = views.usage.copy(), views.margin.copy(), views.centers.shape
-    weight, kept = few.no_weights(k, laid.dtype), few.keep(views.centers if out.size else views.centers[:1])
+    weight, kept = few.no_weights(k, laid.dtype), (few.keep if out.size else few.keep_none)(views.centers)
 
     def work(mine: slice) -> None:
         room = scratch(len(weight), laid.dtype)
