@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from voronaut.kernels.xla import kmeans
 from voronaut.views import BESIDE, CLIP, CROWDED, FADE, RATE
 
-Array = jax.Array
+Array = Any  # of JAX, or of NumPy where nothing is traced
 Number = Any  # a float, or a traced scalar where runs differ in it
 Floats = NDArray[np.floating[Any]]
 
@@ -111,7 +111,9 @@ def update(views: Views, states: Array, count: Number, step_size: Number, block:
     def step(views: Views, rows: tuple[Array, Array]) -> tuple[Views, None]:
         return _absorb(views, *rows, step_size), None
 
-    return jax.lax.scan(step, views, (own, valid))[0]
+    after = jax.lax.scan(step, views, (own, valid))[0]
+    ordered = jax.vmap(_ordered)(_View(after.centers, after.usage, after.margin))  # who wins does not depend on it
+    return Views(after.columns, *ordered, after.seen)
 
 
 class _View(NamedTuple):
@@ -142,7 +144,7 @@ def _absorb_block(view: _View, states: Array, valid: Array, seen: Array, step_si
     fade = jnp.exp(n * jnp.log1p(-FADE / k))
     usage = fade * view.usage + FADE * (won * counts[:, None]).sum(axis=0)
     margin = _followed(view.margin, ahead, n, seen)
-    return _ordered(_split(_View(moved, usage, margin), states, winner, valid))
+    return _split(_View(moved, usage, margin), states, winner, valid)
 
 
 def _moved(centers: Array, states: Array, won: Array, step_size: Number) -> Array:
