@@ -151,7 +151,8 @@ def test_every_run_is_judged_by_its_own_policy(tmp_path: Path) -> None:
 def test_the_step_of_a_reward_is_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     [one] = configs("kme")
     task = Counter(2 * one.envs, limit=50)
-    trainer, book = SACTrainer(one, task), run.Book([], [{}, {}], [], {}, [])  # type: ignore[arg-type]
+    watched, book = run.Watched(task), run.Book([], [{}, {}], [], {}, [])  # type: ignore[arg-type]
+    trainer = SACTrainer(one, watched)  # type: ignore[arg-type]
     step = task.step
     calls: list[int] = []
 
@@ -166,7 +167,7 @@ def test_the_step_of_a_reward_is_where_it_was(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(2):
         before = trainer.rewarded.copy()
         trainer.turn()
-        run.discover(trainer, book, before)
+        run.discover(trainer, watched.paid(), book, before)
     assert book.rewarded == [{}, {"1": {"step": 11 * 16, "by": "explorer"}}]
 
 
@@ -192,7 +193,7 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     assert texts["sentences"] == tables.NOTHING and "kme 0 of 5" in texts["missing"]
     assert figures.draw(tmp_path, tmp_path / "figures")[0].stat().st_size > 10_000
     some = results.find(whole() / "results", wanted("none", "kme"), {"cartpole": CELL}, TINY)
-    monkeypatch.setattr(results, "find", lambda folder: some._replace(runs={c: {} for c in settings.CELLS} | some.runs))
+    monkeypatch.setattr(results, "find", lambda folder: some._replace(runs={c: {} for c in hard.EVERY} | some.runs))
     texts = tables.computed(tmp_path)
     assert "in 0 of 1 cells that were run with both" in texts["sentences"]
     assert "| 2 [2, 2], 2 seeds | 2 [2, 2], 2 seeds | 2, 2 | 0.50 [0.50, 0.50] | 1.000 |" in texts["scores"]
@@ -202,10 +203,11 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     every = {
         cell: {m: dict.fromkeys(range(5), run_) for each in settings.PLAN if each.cell == cell for m in each.methods}
         for cell in settings.CELLS
-    }
+    } | {cell: {"kme": {100: run_}} for cell in settings.LONG}
     monkeypatch.setattr(results, "find", lambda folder: results.Found(every, []))
     texts = tables.computed(tmp_path)
     assert "Still to be run" not in texts["missing"] and "in 0 of 8 cells" in texts["sentences"]
+    assert len(texts["further"].splitlines()) == 5
     assert len(texts["ablations"].splitlines()) == 3 + len(settings.ABLATIONS)
     assert len(figures.draw(tmp_path, tmp_path / "all")) == 4
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.figures import FIGURES, draw
-from voronaut.experiments.hard.settings import CELLS, FOLDER, METHODS, PLAN, WORK, Cell, Wanted
+from voronaut.experiments.hard.settings import CELLS, FOLDER, FURTHER, LONG, METHODS, PLAN, WORK, Cell, Wanted
 from voronaut.experiments.hard.tables import computed
 
+EVERY = {**CELLS, **LONG}
 __all__ = ["best_policy", "choose", "computed", "draw", "reproduce"]
 
 
@@ -25,7 +26,7 @@ def reproduce(options: argparse.Namespace) -> int:
     if options.freeze:
         print(settings.freeze(folder))
         return 0
-    cells = {n: cell if options.steps is None else cell._replace(steps=int(options.steps)) for n, cell in CELLS.items()}
+    cells = {name: cell._replace(steps=int(options.steps or cell.steps)) for name, cell in EVERY.items()}
     plan = choose(options)
     if not options.draw and not options.status:
         run_missing(plan, cells, folder, work, deadline, options.numbers)
@@ -50,14 +51,14 @@ def choose(options: argparse.Namespace) -> list[Wanted]:
 
 def _asked(text: str, methods: Sequence[str]) -> tuple[str, Sequence[str]]:
     cell, colon, names = text.partition(":")
-    if cell not in CELLS:
-        raise ValueError(f"there is no cell {cell!r}; cells: {', '.join(CELLS)}. Write it as cheetah-0.25:kme+none.")
+    if cell not in EVERY:
+        raise ValueError(f"there is no cell {cell!r}; cells: {', '.join(EVERY)}. Write it as cheetah-0.25:kme+none.")
     return cell, names.split("+") if colon else methods
 
 
 def _wanted(cell: str, methods: Sequence[str], seeds: Sequence[int] | None) -> list[Wanted]:
     """The plan's runs of a cell, or those of some methods; with other seeds than the plan's if they are given."""
-    planned = {name: each.seeds for each in PLAN if each.cell == cell for name in each.methods}
+    planned = {name: each.seeds for each in (*PLAN, *FURTHER) if each.cell == cell for name in each.methods}
     for name in methods:
         if name not in METHODS:
             raise ValueError(f"there is no method {name!r}; methods: {', '.join(METHODS)}.")

@@ -3,12 +3,13 @@
 import dataclasses
 import itertools
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from voronaut import files, machine, npz
 from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.judge import Evaluations, Judge, judged
 from voronaut.experiments.hard.settings import EPISODES, METHODS, Cell, Wanted
+from voronaut.tasks.base import Step, VectorTask
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, folder, loop, policy
 from voronaut.training.config import Config
@@ -111,27 +113,27 @@ def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Sa
     with folder.locked(work):
         folder.check(config, work, resume=True, restart=False)
         folder.claim(config, work)
-        task = make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend)
+        task = Watched(make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend))
         try:
-            trainer = SACTrainer(config, task)
+            trainer = SACTrainer(config, cast(VectorTask, task))
             folder.check_room(trainer, work)
             book = resume(trainer, work)
             with Judge(config, work) as judge:
-                done = _turns(trainer, book, judge, work, stop, say)
+                done = _turns(trainer, task, book, judge, work, stop, say)
         finally:
             task.close()
         if done:
             _export(cell, config, book, work, out, say)
-            checkpoint.clear(work / CHECKPOINTS)
+            shutil.rmtree(work / CHECKPOINTS, ignore_errors=True)
     return done
 
 
-def _turns(trainer: SACTrainer, book: Book, judge: Judge, work: Path, stop: Stop, say: Say) -> bool:
+def _turns(trainer: SACTrainer, task: "Watched", book: Book, judge: Judge, work: Path, stop: Stop, say: Say) -> bool:
     saved, longest, name = trainer.done, 0.0, _name(trainer.config)
     while trainer.done < trainer.total:
         started, before = time.perf_counter(), trainer.rewarded.copy()
         rows = trainer.turn()
-        discover(trainer, book, before)
+        discover(trainer, task.paid(), book, before)
         took = time.perf_counter() - started
         longest = max(longest, took if trainer.done > saved + 1 else 0.0)
         write_down(book, rows, took)
@@ -173,17 +175,38 @@ def write_down(book: Book, rows: folder.Rows, took: float) -> None:
     book.seconds["all"] += took
 
 
-def discover(trainer: SACTrainer, book: Book, before: NDArray[np.int64]) -> None:
-    """Write down where the first and the hundredth reward was, if that was in the last turn."""
-    start = (trainer.done - 1) * trainer.rows
-    places = [(lane, place) for lane in trainer.lanes for place in range(len(lane.seeds))]
-    for run, (lane, place) in enumerate(places):
+class Watched:
+    """A task that remembers which steps were paid, until it is asked."""
+
+    def __init__(self, task: VectorTask) -> None:
+        self._task = task
+        self._paid: list[NDArray[np.bool_]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._task, name)
+
+    def step(self, actions: Any) -> Step:
+        """The task's own."""
+        step = self._task.step(actions)
+        self._paid.append(step.rewards > 0)
+        return step
+
+    def paid(self) -> NDArray[np.bool_]:
+        """Which steps were paid since this was asked last, (steps, environments)."""
+        paid, self._paid = np.stack(self._paid), []
+        return paid
+
+
+def discover(trainer: SACTrainer, paid: NDArray[np.bool_], book: Book, before: NDArray[np.int64]) -> None:
+    """Write down where the first and the hundredth reward was, if that was in the last turn, of which `paid` tells."""
+    start, by_run = (trainer.done - 1) * trainer.rows, paid.reshape(len(paid), len(trainer.seeds), -1)
+    shares = [lane.shares for lane in trainer.lanes for _ in lane.seeds]
+    for run in range(len(trainer.seeds)):
         for count in COUNTS:
             if before[run] < count <= trainer.rewarded[run]:
-                rewards = np.asarray(lane.replay.rows.rewards[place])[start : start + trainer.rows]
-                row, env = np.argwhere(rewards > 0)[count - 1 - before[run]]
+                row, env = np.argwhere(by_run[:, run])[count - 1 - before[run]]
                 step = int(start + row + 1) * trainer.config.envs
-                who = "exploiter" if env < lane.shares[0] else "explorer"
+                who = "exploiter" if env < shares[run][0] else "explorer"
                 by = "random actions" if step - trainer.config.envs < trainer.settings.random_steps else who
                 book.rewarded[run][str(count)] = {"step": step, "by": by}
 

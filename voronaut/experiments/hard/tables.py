@@ -16,6 +16,7 @@ from voronaut.experiments.hard.settings import (
     CELLS,
     COMPARED,
     FOLDER,
+    LONG,
     MAIN,
     METHODS,
     PLAN,
@@ -35,6 +36,7 @@ def computed(folder: Path = FOLDER) -> dict[str, str]:
         "sentences": sentences(data, before),
         "frozen": frozen(folder),
         "scores": scores(data, before),
+        "further": further(data),
         "rivals": rivals(data),
         "discovery": discovery(data),
         "ablations": ablations(data),
@@ -110,6 +112,16 @@ def _row(cell: Cell, data: Data, before: dict[str, float]) -> list[str]:
             f"{cell.aim:g}", end]  # fmt: skip
 
 
+def further(data: Data) -> str:
+    """Cells that went on to five million steps."""
+    runs = {cell: data[cell.name]["kme"] for cell in LONG.values() if data[cell.name].get("kme")}
+    if not runs:
+        return "None was run for longer yet."
+    rows = [[cell.title, mean(data[cell.name.removesuffix("-5M")].get("kme", [])), mean(some),
+             ", ".join(f"{x:.0f}" for x in sorted(marks(some)))] for cell, some in runs.items()]  # fmt: skip
+    return table(["cell", "pair + KME, 2M", "pair + KME, 5M", "every seed"], rows)
+
+
 def mean(some: Some) -> str:
     """Mean score with its bootstrap interval and the number of seeds."""
     if not some:
@@ -178,15 +190,16 @@ def _median(millions: Sequence[float]) -> str:
 def cost(data: Data) -> str:
     """Minutes of a machine that a run takes of the time of all that train beside it, by cell and method."""
     rows = []
-    for cell in CELLS.values():
+    for cell in (*CELLS.values(), *LONG.values()):
         for method, some in data[cell.name].items():
             for where in sorted({_machine(result) for result in some}):
                 here = [result for result in some if _machine(result) == where]
                 minutes = np.mean([_share(result) / 60 for result in here])
                 beside = sorted({result.about["runs_side_by_side"] for result in here})
                 count = " or ".join(map(str, beside))
-                rows.append([cell.title, METHODS[method].text, f"{minutes:.1f}", count, where])
-    head = ["cell", "method", "minutes per run", "runs side by side", "machine"]
+                steps = f"{cell.steps / 1e6:g}"
+                rows.append([cell.title, steps, METHODS[method].text, f"{minutes:.1f}", count, where])
+    head = ["cell", "million steps", "method", "minutes per run", "runs side by side", "machine"]
     return table(head, rows) if rows else NOTHING
 
 
