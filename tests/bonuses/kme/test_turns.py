@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import voronaut as vn  # noqa: E402
+from tests.bonuses.kme import paper  # noqa: E402
 from voronaut.bonuses.kme import tensors  # noqa: E402
 from voronaut.bonuses.reservoir import Reservoir  # noqa: E402
 
@@ -35,7 +36,7 @@ def there(array: Any) -> Any:
 
 
 def make(**options: Any) -> vn.KME:
-    return vn.KME(DIM, clusters=12, **options)
+    return paper(DIM, clusters=12, **options)
 
 
 @pytest.mark.parametrize("way", ["update", "step"])
