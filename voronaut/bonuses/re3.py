@@ -1,7 +1,7 @@
 """State entropy with a random encoder (Seo et al. 2021): a state far from its neighbours is worth a visit."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,15 @@ PAIRS = 2**20  # distances held at once on a CPU (4 MB)
 WIDE_PAIRS = 2**25  # the same on an accelerator (128 MB for each run)
 NAMES = ("dim", "seed", "neighbors", "hidden", "features", "memory", "on_bad")
 Rows = NDArray[np.float32]
+
+
+class Frozen(NamedTuple):
+    """Encoder and memory as they are, for programs that pay by them."""
+
+    encoder: Any
+    stored: Rows
+    filled: NDArray[np.int32]
+    neighbors: NDArray[np.bool_]  # as many as it is long: a shape is known when a program is compiled
 
 
 class RE3(Saved):
@@ -141,6 +150,21 @@ class RE3(Saved):
         stored = self._stored.copy()
         stored[places] = codes
         self._stored, self._seen = stored, self._seen + count
+
+    def frozen(self) -> Frozen | None:
+        """What pays as it is now; None without a memory: then the batch itself would have to be one."""
+        if not self.memory:
+            return None
+        return Frozen(self.encoder, self._stored, np.asarray(self._filled, np.int32), np.ones(self.neighbors, bool))
+
+    @staticmethod
+    def pay(frozen: Frozen, states: Any) -> Any:
+        """(n, dim) -> (n,): rewards of float32 states, inside a program."""
+        net, k = _net(), len(frozen.neighbors)
+        good = net.jnp.isfinite(states).all(axis=1)
+        codes = net.forward(frozen.encoder, net.jnp.where(good[:, None], states, 0))
+        distances = net.kth_distance(codes, frozen.stored, frozen.filled, k)
+        return net.jnp.where(good & (frozen.filled >= k), net.jnp.log1p(distances), 0)
 
     @staticmethod
     def rewards_many(members: Sequence["RE3"], batches: NDArray[Any]) -> NDArray[np.float32]:

@@ -1,7 +1,7 @@
 """Random network distillation (Burda et al. 2018): what a network cannot yet predict is new."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,23 @@ from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, like, read
 
 if TYPE_CHECKING:
-    from voronaut.bonuses.networks import Learner
+    from voronaut.bonuses.networks import Layers, Learner
 
 BLOCK = 512  # rows per forward pass on a CPU: two megabytes of activations
 WIDE_BLOCK = 16384  # the same on an accelerator
 NAMES = ("dim", "seed", "hidden", "features", "learning_rate", "batch_size", "fraction", "clip", "on_bad")
 Minibatches = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # rows (b, dim), weights (b,)
+
+
+class Frozen(NamedTuple):
+    """Networks and statistics as they are, for programs that pay by them."""
+
+    target: "Layers"
+    predictor: "Layers"
+    mean: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    clip: NDArray[np.float32]
+    deviation: NDArray[np.float32]
 
 
 class RND(Saved):
@@ -140,8 +151,11 @@ class RND(Saved):
 
     def _normalised(self, states: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
         """clip((s − mean) / deviation, ±clip) in float32; (s − 0) / 1 before the first update."""
-        scale = np.sqrt(self._states.variance + 1e-8) if self._states.seen else np.ones(self.dim)
-        return np.clip((states - self._states.mean) / scale, -self.clip, self.clip).astype(np.float32)
+        return np.clip((states - self._states.mean) / self._scale, -self.clip, self.clip).astype(np.float32)
+
+    @property
+    def _scale(self) -> NDArray[np.float64]:
+        return np.sqrt(self._states.variance + 1e-8) if self._states.seen else np.ones(self.dim)
 
     def _minibatches(self, states: NDArray[np.floating[Any]]) -> Minibatches:
         """A random `fraction` of the states, normalised, in pieces; a short piece is filled with rows of weight 0."""
@@ -160,6 +174,23 @@ class RND(Saved):
         self._errors = running.absorb(self._errors, errors)
         self._learner, self._loss = learner, float(errors.mean())
         self._updates += 1
+
+    def frozen(self) -> Frozen:
+        """What pays as it is now; the networks stay where they are."""
+        numbers = (self._states.mean, self._scale, self.clip, self.deviation)
+        return Frozen(self.learner.target, self.learner.predictor, *(np.asarray(x, np.float32) for x in numbers))
+
+    @staticmethod
+    def pay(frozen: Frozen, states: Any) -> Any:
+        """(n, dim) -> (n,): rewards of float32 states, inside a program, with the device's usual products."""
+        # In TF32 a feature is off by some 4e-4 of its size, far below the errors that RND is paid for; full float32
+        # would cost an accelerator several times as much, and this is most of what RND costs.
+        net = _net()
+        jnp, usual = net.jnp, net.lax.Precision.DEFAULT
+        good = jnp.isfinite(states).all(axis=1)
+        rows = jnp.clip((states - frozen.mean) / frozen.scale, -frozen.clip, frozen.clip)
+        errors = net.prediction_errors(frozen.target, frozen.predictor, jnp.where(good[:, None], rows, 0), usual)
+        return jnp.where(good, errors / frozen.deviation, 0)
 
     @staticmethod
     def rewards_many(members: Sequence["RND"], batches: NDArray[Any]) -> NDArray[np.float32]:
