@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import check_on_bad, like, read
+from voronaut.bonuses.turns import Turns, in_turn
 
 BLOCK = 2048  # rows per encoder pass
 PAIRS = 2**20  # distances held at once on a CPU (4 MB)
@@ -59,6 +60,7 @@ class RE3(Saved):
         self._encoder: Any = None
         self._stored = np.zeros((memory, features), np.float32)
         self._seen, self._bad = 0, 0
+        self._turns = Turns()
 
     @property
     def params(self) -> dict[str, Any]:
@@ -90,12 +92,14 @@ class RE3(Saved):
         codes = [np.asarray(net.forward_one(self.encoder, net.pad(p, net.roomy(len(p)))))[: len(p)] for p in parts]
         return np.concatenate(codes or [np.zeros((0, self.features), np.float32)])
 
+    @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,)."""
         batch = read(next_states, self.dim, on_bad=self.on_bad)
         self._check_enough(len(batch.states))
         return like(next_states, batch.restore(self._pay(self.encode(batch.states))))
 
+    @in_turn
     def update(self, next_states: Any) -> None:
         """Store the encodings over the oldest ones; without a memory, nothing."""
         batch = read(next_states, self.dim, on_bad=self.on_bad)
@@ -104,10 +108,12 @@ class RE3(Saved):
         self._bad += batch.bad
         self._store(self.encode(batch.states[-self.memory :]), len(batch.states))
 
+    @in_turn
     def metrics(self) -> dict[str, float]:
         """How much of the memory is filled."""
         return {"states": float(self._seen), "stored": float(self._filled), "bad_states": float(self._bad)}
 
+    @in_turn
     def state_dict(self) -> State:
         """The encoder, and the memory where there is one."""
         state: State = _net().to_arrays(self.encoder, "encoder")
@@ -116,6 +122,7 @@ class RE3(Saved):
             state["seen"], state["bad"] = np.asarray(self._seen, np.int64), np.asarray(self._bad, np.int64)
         return state
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over an encoder and a memory of the same size."""
         check_state(state, self.state_dict(), "RE3")

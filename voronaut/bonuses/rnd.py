@@ -10,6 +10,7 @@ from voronaut.bonuses import running
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, like, read
+from voronaut.bonuses.turns import Turns, in_turn
 
 if TYPE_CHECKING:
     from voronaut.bonuses.networks import Layers, Learner
@@ -69,6 +70,7 @@ class RND(Saved):
         self._learner: Learner | None = None
         self._states, self._errors = running.start((dim,)), running.start()
         self._updates, self._bad, self._loss = 0, 0, 0.0
+        self._turns = Turns()
 
     @property
     def params(self) -> dict[str, Any]:
@@ -84,6 +86,7 @@ class RND(Saved):
             self._learner = net.jax.device_put(net.start_learner(self.seed, sizes))
         return self._learner
 
+    @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,): the prediction errors in units of σ."""
         net, batch, learner = _net(), self._read(next_states), self.learner
@@ -93,6 +96,7 @@ class RND(Saved):
         whole = np.concatenate([np.asarray(e) for e in errors] or [np.zeros(0, np.float32)])[: len(rows)]
         return like(next_states, batch.restore(whole / np.float32(self.deviation)))
 
+    @in_turn
     def update(self, next_states: Any) -> None:
         """Statistics, then one pass over the chosen states."""
         batch = self._read(next_states)
@@ -106,6 +110,7 @@ class RND(Saved):
             found.append(np.asarray(errors)[weights > 0])
         self._finish(learner, np.concatenate(found))
 
+    @in_turn
     def metrics(self) -> dict[str, float]:
         """States seen, the last update's mean error before each step, and σ."""
         return {
@@ -121,6 +126,7 @@ class RND(Saved):
         """σ, kept above 1 % of the mean error (equal errors have no spread to divide by); 1 before the first update."""
         return max(float(self._errors.deviation), 0.01 * float(self._errors.mean)) or 1.0
 
+    @in_turn
     def state_dict(self) -> State:
         """Networks, Adam, both running statistics and the counters. Minibatches depend on seed and updates only."""
         learner, net = self.learner, _net()
@@ -132,6 +138,7 @@ class RND(Saved):
         loss = np.asarray(self._loss, np.float64)
         return {**layers, **statistics, **counters, "steps": np.array(learner.steps), "loss": loss}
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over networks of the same size and all statistics."""
         check_state(state, self.state_dict(), "RND")

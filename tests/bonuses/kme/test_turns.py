@@ -126,3 +126,11 @@ def test_features_that_keep_tensors_are_clustered() -> None:
     np.testing.assert_array_equal(kme.centers, plain.centers)
     with pytest.raises(ValueError, match="keep CUDA tensors on their device; got ndarray"):
         make(features=lambda x: x.cpu().numpy()).rewards(there(wide))
+
+
+@pytest.mark.skipif(CUDA, reason="updates are fast here")
+@pytest.mark.filterwarnings("default:on this device updates go state by state")
+def test_the_warning_of_slow_updates_names_the_line_that_asked_for_one() -> None:
+    with pytest.warns(UserWarning, match="which is slow") as caught:
+        make().update(there(states(3)))
+    assert caught[0].filename == __file__

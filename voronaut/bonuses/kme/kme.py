@@ -13,6 +13,7 @@ from voronaut.bonuses.kme.viewed import Viewed
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, like, plain
+from voronaut.bonuses.turns import Turns, in_turn
 from voronaut.entropy.batch import batch_entropy
 from voronaut.entropy.cells import bound, cell_entropy
 from voronaut.kernels.rules import OBJECTIVES, Rules
@@ -28,6 +29,8 @@ class KME(Saved):
 
     `vn.KME(dim)` needs no tuning: units do not matter, and a bonus of 1 is one deviation of what is paid lately.
     `vn.KME(dim, **vn.presets.paper().kme)` is the paper's: one k-means of the whole state as it comes, paid raw.
+
+    Threads may share one: every call waits until no other is under way (`voronaut.bonuses.turns`).
 
     Args:
         dim: length of a state (of a feature vector, with `features`), d.
@@ -95,9 +98,11 @@ class KME(Saved):
         self._prepared: Any = None  # the clusters as the kernel wants them, made when needed
         self._kept: Any = None  # gaps that follow `step`
         self._device: Any = None  # the clusters on a GPU, while states come from there
+        self._turns = Turns()
 
     # What a loop asks for
 
+    @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., d) -> (...,): what each state would earn against the clusters as they are. Changes nothing."""
         if tensors.on_device(next_states):
@@ -114,6 +119,7 @@ class KME(Saved):
             paid = self._kernel().rewards(self._prepare(), batch.states, self._rules, self.settings.threads)
         return like(next_states, batch.restore(paid))
 
+    @in_turn
     def update(self, next_states: Any) -> None:
         """One shuffled pass of online k-means over the states (..., d); with views over as many old ones too."""
         if tensors.on_device(next_states):
@@ -133,6 +139,7 @@ class KME(Saved):
             self._centers, self._counts = self._kernel().update(*now)
         self._absorbed(states)
 
+    @in_turn
     def step(self, next_states: Any) -> Any:
         """Algorithm 1 in the given order: reward, raw, and absorb state by state, (n, d) -> (n,)."""
         tensors.refuse_device(next_states)
@@ -143,6 +150,7 @@ class KME(Saved):
     # What it knows
 
     @property
+    @in_turn
     def centers(self) -> NDArray[np.float64]:
         """Cluster centers μ in the states' own coordinates, (k, d)."""
         self._sync()
@@ -153,6 +161,7 @@ class KME(Saved):
         return self._frame.to_states(self._views.centers[0] if self._views else self._centers)
 
     @property
+    @in_turn
     def views(self) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """Each view's coordinates (m,) and centers (k, m) in the states' own units; the paper's memory is one view."""
         if not self._views:
@@ -161,6 +170,7 @@ class KME(Saved):
         return [(own.copy(), self._view_centers(view, own)) for view, own in enumerate(self._views.columns)]
 
     @property
+    @in_turn
     def counts(self) -> NDArray[np.int64]:
         """States absorbed by each cluster, n (k,); they start at 1.
 
@@ -172,6 +182,7 @@ class KME(Saved):
         return self._cells()[1] if self._views else self._counts.copy()
 
     @property
+    @in_turn
     def gaps(self) -> NDArray[np.float64]:
         """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,), of all views in a row. Negative: an empty cell."""
         self._sync()
@@ -180,6 +191,7 @@ class KME(Saved):
         raw = self._kept[0] if self._kept else self._prepare().gaps
         return np.asarray(raw, np.float64)
 
+    @in_turn
     def objective_value(self) -> float:
         """L_f = Σ_i f(gap_i) (Eq. 3)."""
         gaps = self.gaps
@@ -187,6 +199,7 @@ class KME(Saved):
             return float(np.sqrt(np.maximum(gaps, 0)).sum())
         return float(np.log(np.maximum(gaps, self._floor)).sum())
 
+    @in_turn
     def entropy(self) -> float:
         """Entropy in nats of all states absorbed so far, from cell masses and second moments (`entropy.cells`).
 
@@ -195,6 +208,7 @@ class KME(Saved):
         self._sync()
         return self._cells()[0]
 
+    @in_turn
     def entropy_bound(self) -> float:
         """(d/k) Σ ln gap_i + ln V_d − d ln 2, Theorem 2 in nats (the paper prints −d). −inf if a gap is ≤ 0.
 
@@ -204,6 +218,7 @@ class KME(Saved):
             return math.nan  # the theorem is about cells of whole states
         return bound(self.gaps, self.dim) + self._frame.log_volume()
 
+    @in_turn
     def metrics(self) -> dict[str, float]:
         """A flat dict of floats for any logger; docs/metrics.md says what each means."""
         gaps, (entropy, cells) = self.gaps, self._cells()
@@ -248,11 +263,13 @@ class KME(Saved):
         """A fresh KME with the parameters of a saved one."""
         return cls(**without_retired(params))
 
+    @in_turn
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Everything learned, as named arrays (copies)."""
         self._sync()
         return learned.to_arrays(self)
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state_dict` gave; anything that does not fit is refused and changes nothing."""
         check_state(state, KME(**{**self.params, "features": None}).state_dict(), "KME")
