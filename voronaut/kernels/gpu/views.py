@@ -110,7 +110,7 @@ def line(centers: Tensor) -> Line:
 def cloud(centers: Tensor) -> Cloud:
     """Centers (V, k, m) with their gaps, O(V k² m)."""
     _, k, m = centers.shape
-    parts = [neighbours(some.double()) for some in centers.split(max(1, PAIRS // (k * k * m)))]
+    parts = [neighbours(some.double()) for some in torch.split(centers, max(1, PAIRS // (k * k * m)))]
     gap, second, nearest = (torch.cat(each) for each in zip(*parts, strict=True))
     width = -(-k // 16) * 16
     gap, second = (ready.pad(a.to(centers.dtype), width, 0.0) for a in (gap, second))
@@ -164,7 +164,8 @@ def good_of(prepared: Prepared, states: Tensor, frame: Frame | None) -> Tensor:
     """Which states are finite, and not so large that their squared length overflows, (n,)."""
     kind = prepared.clusters.centers.dtype if frame is None else torch.float64
     limit = min(ready.limit_of(kind, states.shape[1]), torch.finfo(states.dtype).max)
-    return torch.linalg.vector_norm(states, ord=math.inf, dim=1) <= limit
+    largest: Tensor = torch.linalg.vector_norm(states, ord=math.inf, dim=1)
+    return largest <= limit
 
 
 def standard(states: Tensor, good: Tensor, frame: Frame | None) -> Tensor:
@@ -181,18 +182,20 @@ def whole(prepared: Prepared, states: Tensor, step_size: float, frame: Frame | N
     assert isinstance(view, ready.Prepared)
     rows = standard(states, good, frame)[:, prepared.columns[0]].to(view.centers.dtype)
     scalars = torch.cat([ready.number(step_size, view.scalars)[None], view.scalars[1:]])
-    paid = dispatch.rewards(view._replace(scalars=scalars), rows, torch.zeros_like(rows[0]))
+    paid = dispatch.rewards(view._replace(scalars=scalars), rows, rows.new_zeros(rows.shape[1]))
     return torch.where(good, paid, 0)
 
 
-def plain_each(prepared: Prepared, states: Tensor, step_size: float, frame: Frame | None) -> "list[Tensor]":
+def plain_each(prepared: Prepared, states: Tensor, step_size: float, frame: Frame | None) -> list[Tensor]:
     """`each` in plain torch and float64, some states at a time."""
-    found, pay = [], line_rewards if isinstance(prepared.clusters, Line) else cloud_rewards
-    for block in states.split(max(1, BLOCK // prepared.number)) if len(states) else ():
+    found, clusters = [], prepared.clusters
+    for block in torch.split(states, max(1, BLOCK // prepared.number)) if len(states) else ():
         good = good_of(prepared, block, frame)
-        rows = standard(block, good, frame).to(prepared.clusters.centers.dtype).double()
+        rows = standard(block, good, frame).to(clusters.centers.dtype).double()
         own = rows.t()[prepared.columns].transpose(1, 2)  # (V, n, m)
-        found.append(torch.where(good, pay(prepared.clusters, own, step_size), 0))  # type: ignore[operator]
+        assert not isinstance(clusters, ready.Prepared)
+        pay = line_rewards if isinstance(clusters, Line) else cloud_rewards
+        found.append(torch.where(good, pay(clusters, own, step_size), 0))  # type: ignore[arg-type]
     return found
 
 
@@ -245,9 +248,10 @@ def update(views: Views, states: Tensor, total: Tensor, step_size: float = STEP)
 
 def plain_update(views: Views, states: Tensor, total: Tensor, step_size: float = STEP) -> Views:
     """`update`, state by state in plain torch; winners and moves in float64, rounded once."""
-    for place, state in enumerate(states.to(views.centers.dtype)):
+    real = torch.arange(len(states), device=states.device) < total
+    for place, state in enumerate(torch.where(real[:, None], states.to(views.centers.dtype), 0)):
         after = absorb(views, state[views.columns].double(), step_size)
-        views = Views(*(torch.where(place < total, new, old) for new, old in zip(after, views, strict=True)))
+        views = Views(*(torch.where(real[place], new, old) for new, old in zip(after, views, strict=True)))
     return views
 
 

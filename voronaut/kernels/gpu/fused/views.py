@@ -193,7 +193,8 @@ def update(views: Views, states: Tensor, total: Tensor, step_size: float) -> Vie
         x, total, views.seen, alpha, *contiguous(views[:4]), *after, x.shape[1], k=k, m=m, K=wide, M=deep,
         LOG=wide.bit_length() - 1, num_warps=min(16, max(1, wide * deep // HELD)),
     )  # fmt: skip
-    return Views(views.columns, *after, views.seen + total)
+    centers, usage, margin = after
+    return Views(views.columns, centers, usage, margin, views.seen + total)
 
 
 @triton.jit
