@@ -11,6 +11,7 @@ from voronaut.kernels.gpu import dispatch
 from voronaut.kernels.gpu import views as kernel
 from voronaut.kernels.rules import Rules
 
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered")  # ∞ − ∞, which is then left out
 FUSED = pytest.param("fused", marks=needs_triton)
 WAYS = ["float64", "float32", FUSED]
 SHAPES = [(2, 12, 1, 5), (2, 20, 2, 5), (1, 9, 4, 4), (1, 7, 6, 6), (1, 2, 1, 1), (2, 2, 2, 4)]  # V, k, m, d

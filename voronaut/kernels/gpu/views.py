@@ -19,6 +19,7 @@ from voronaut.views import BESIDE, CLIP, CROWDED, FADE, RATE, STEP
 BLOCK = 2**22  # distances of states to the centers of one view that plain torch works out at once
 PAIRS = 2**24  # differences between centers that are worked out at once
 HELD = 2**16  # numbers that a program can hold of a view, at most: all its centers, filled up to powers of two
+MOST = 2**15  # clusters: rank and index share a word
 
 
 class Views(NamedTuple):
@@ -72,7 +73,7 @@ def fused(centers: Tensor) -> bool:
 def fused_update(centers: Tensor) -> bool:
     """Whether Triton updates, too: a view has to fit into a program."""
     _, k, m = centers.shape
-    return fused(centers) and power_above(k) * power_above(m) <= HELD
+    return fused(centers) and k <= MOST and power_above(k) * power_above(m) <= HELD
 
 
 def power_above(number: int) -> int:

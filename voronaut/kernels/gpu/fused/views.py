@@ -57,12 +57,12 @@ def launch(
     grid = (-(-n // block), groups)
     given = (x, good, mean, scale, prepared.columns, weights.float().contiguous(), out)
     sizes: dict[str, Any] = {"n": n, "d": x.shape[1], "count": count, "per": -(-count // groups), "BN": block}
-    sizes |= {"clip": clip, "alpha": step_size, "num_warps": 4}
+    sizes |= {"clip": clip, "alpha": step_size, "k": prepared.number}
     if isinstance(clusters, Line):
         wide = clusters.middles.shape[1]
-        line_kernel[grid](*given, *contiguous(clusters), **sizes, k=prepared.number, W=wide, LOG=wide.bit_length() - 1)
+        line_kernel[grid](*given, *contiguous(clusters), **sizes, W=wide, LOG=wide.bit_length() - 1, num_warps=4)
     else:
-        cloud_kernel[grid](*given, *contiguous(clusters), **sizes, k=prepared.number, m=m, WIDTH=clusters[1].shape[1])
+        cloud_kernel[grid](*given, *contiguous(clusters), **sizes, m=m, WIDTH=clusters[1].shape[1], num_warps=1)
     return out
 
 
@@ -126,21 +126,19 @@ def cloud_kernel(
     off = rows.to(tl.int64) * d
     total = tl.zeros((BN,), tl.float32)
     for v in range(group * per, tl.minimum(group * per + per, count)):
-        places, gaps = CENTERS + v * m * WIDTH, v * WIDTH
-        i = winners(X, off, inside, MEAN, SCALE, COLUMNS + v * m, places, clip, k, m, WIDTH, BN)
-        total += tl.load(WEIGHTS + v) * gained(
-            X, off, inside, MEAN, SCALE, COLUMNS + v * m, places, GAP + gaps, SECOND + gaps, NEAREST + gaps, i, clip,
-            alpha, k, m, WIDTH, BN,
-        )  # fmt: skip
+        places, gaps, x = CENTERS + v * m * WIDTH, v * WIDTH, ()
+        for p in tl.static_range(m):
+            own = coordinate(X, off, inside, MEAN, SCALE, tl.load(COLUMNS + v * m + p), clip)
+            x = x + (own,)  # type: ignore[assignment]  # noqa: RUF005
+        i = winners(x, places, k, m, WIDTH, BN)
+        worth_more = gained(x, places, GAP + gaps, SECOND + gaps, NEAREST + gaps, i, alpha, k, m, WIDTH, BN)
+        total += tl.load(WEIGHTS + v) * worth_more
     good = tl.load(GOOD + rows, mask=inside, other=0) != 0
     tl.store(OUT + group.to(tl.int64) * n + rows, tl.where(good, total, 0.0), mask=inside)
 
 
 @triton.jit
-def winners(
-    X, off, inside, MEAN, SCALE, COLUMNS, CENTERS, clip,
-    k: tl.constexpr, m: tl.constexpr, WIDTH: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
+def winners(x, CENTERS, k: tl.constexpr, m: tl.constexpr, WIDTH: tl.constexpr, BN: tl.constexpr):
     """argmin_i ‖s − μ_i‖, the lowest index on a tie, (BN,)."""
     best = tl.full((BN, 16), float("inf"), tl.float32)
     where = tl.full((BN, 16), 2147483647, tl.int32)
@@ -148,8 +146,7 @@ def winners(
         cols = start + tl.arange(0, 16)
         square = tl.zeros((BN, 16), tl.float32)
         for p in tl.static_range(m):
-            x = coordinate(X, off, inside, MEAN, SCALE, tl.load(COLUMNS + p), clip)
-            apart = x[:, None] - tl.load(CENTERS + p * WIDTH + cols)[None, :]
+            apart = x[p][:, None] - tl.load(CENTERS + p * WIDTH + cols)[None, :]
             square += apart * apart
         nearer = (square < best) & (cols < k)[None, :]
         where = tl.where(nearer, cols[None, :], where)
@@ -160,7 +157,7 @@ def winners(
 
 @triton.jit
 def gained(
-    X, off, inside, MEAN, SCALE, COLUMNS, CENTERS, GAP, SECOND, NEAREST, i, clip, alpha,
+    x, CENTERS, GAP, SECOND, NEAREST, i, alpha,
     k: tl.constexpr, m: tl.constexpr, WIDTH: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """What the gaps are worth after center i has moved, less before, (BN,)."""
@@ -171,7 +168,7 @@ def gained(
         square = tl.zeros((BN, 16), tl.float32)
         for p in tl.static_range(m):
             mine = tl.load(CENTERS + p * WIDTH + i)
-            step = alpha * (coordinate(X, off, inside, MEAN, SCALE, tl.load(COLUMNS + p), clip) - mine)
+            step = alpha * (x[p] - mine)
             apart = step[:, None] + (mine[:, None] - tl.load(CENTERS + p * WIDTH + cols)[None, :])
             square += apart * apart
         other = (cols[None, :] != i[:, None]) & (cols < k)[None, :]
