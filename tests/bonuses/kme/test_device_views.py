@@ -11,11 +11,13 @@ from voronaut import views as judge  # noqa: E402
 from voronaut.bonuses.kme import device_views, frames  # noqa: E402
 from voronaut.bonuses.kme.device_views import OnDeviceViews  # noqa: E402
 from voronaut.bonuses.reservoir import Reservoir  # noqa: E402
+from voronaut.kernels.gpu import dispatch  # noqa: E402
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 WAITS = ("_local_scalar_dense", "nonzero", "unique", "masked_select", "equal")
 pytestmark = pytest.mark.filterwarnings("ignore:on this device updates go state by state")
+needs_triton = pytest.mark.skipif(not dispatch.has_triton(), reason="triton is not installed: pip install triton")
 needs_gpu = pytest.mark.skipif(not CUDA, reason="no CUDA device here")
 DIM, SEED, SIZE, STEP = 4, 3, 50, 0.05
 HOW = frames.Reading(DIM, "drop", "float64")
@@ -110,6 +112,25 @@ def test_it_learns_and_pays_what_the_plain_views_do(
     paid = mine.rewards(there(states).reshape(2, 20, DIM)).cpu().numpy()
     np.testing.assert_allclose(paid.ravel(), plain.rewards(states), atol=1e-6)
     assert learned["bad"] == 4 * spoilt and learned["updates"] == 4 and learned["absorbed"] == 40 + 2 * 55
+
+
+@needs_triton
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_the_programs_do_as_plain_torch(m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of a GPU with Triton, under its interpreter where there is none."""
+    states, learned, paid = stream(12), [], []
+    for fused in (False, True):
+        monkeypatch.setattr(dispatch, "wholly_fused", lambda centers, fused=fused: fused)
+        mine = make(m, 6, np.float32)
+        mine.update(there(states))
+        mine.update(there(states[::-1].astype(np.float32)))
+        learned.append(mine.learned())
+        paid.append(mine.rewards(there(states)).cpu())
+    for name, value in learned[0].items():
+        np.testing.assert_allclose(learned[1][name], value, atol=1e-5, rtol=1e-4, err_msg=name)
+    np.testing.assert_allclose(*paid, atol=1e-3)
+    assert paid[0].any()
 
 
 def test_before_the_first_update_everything_earns_nothing() -> None:

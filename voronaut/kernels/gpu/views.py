@@ -135,7 +135,7 @@ def rewards(
     """Σ_v w_v r_v of each of (n, d) states: L after the winning center of a view has moved, less L before (Eq. 2)."""
     if isinstance(prepared.clusters, ready.Prepared):
         return weights[0].to(states.device) * whole(prepared, states, step_size, frame)
-    if fused_states(prepared.clusters, states):
+    if fused(prepared.clusters.centers) and len(states):
         from voronaut.kernels.gpu.fused import views as programs
 
         return programs.pay(prepared, weights, states, good_of(prepared, states, frame), step_size, frame)
@@ -148,17 +148,12 @@ def each(prepared: Prepared, states: Tensor, step_size: float = STEP, frame: Fra
     """r_v of each of (n, d) states, (V, n)."""
     if isinstance(prepared.clusters, ready.Prepared):
         return whole(prepared, states, step_size, frame)[None]
-    if fused_states(prepared.clusters, states):
+    if fused(prepared.clusters.centers) and len(states):
         from voronaut.kernels.gpu.fused import views as programs
 
         return programs.pay_each(prepared, states, good_of(prepared, states, frame), step_size, frame)
     kind, parts = prepared.clusters.centers.dtype, list(plain_each(prepared, states, step_size, frame))
     return torch.cat(parts, dim=1).to(kind) if parts else states.new_zeros(len(prepared.columns), 0, dtype=kind)
-
-
-def fused_states(clusters: Line | Cloud, states: Tensor) -> bool:
-    """Whether there is something for Triton to pay."""
-    return fused(clusters.centers) and states.is_cuda and len(states) > 0
 
 
 def good_of(prepared: Prepared, states: Tensor, frame: Frame | None) -> Tensor:

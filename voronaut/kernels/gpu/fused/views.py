@@ -62,7 +62,7 @@ def launch(
         wide = clusters.middles.shape[1]
         line_kernel[grid](*given, *contiguous(clusters), **sizes, W=wide, LOG=wide.bit_length() - 1, num_warps=4)
     else:
-        cloud_kernel[grid](*given, *contiguous(clusters), **sizes, m=m, WIDTH=clusters[1].shape[1], num_warps=1)
+        cloud_kernel[grid](*given, *contiguous(clusters), **sizes, m=m, WIDTH=clusters[1].shape[1], num_warps=2)
     return out
 
 
