@@ -83,6 +83,17 @@ def test_ties_go_to_the_lowest(m: int, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("second", [40.5, 10.0])
+def test_the_lowest_is_the_lowest_when_sorted(second: float, way: str) -> None:
+    """The first state takes the cluster at 0 to 41, beside 40: it comes after that one now, as winner and as least."""
+    which, views = np.zeros((1, 1), int), [judge.View(np.array([[0.0], [10], [20], [30]]), np.array([0.1, 3, 1, 1]))]
+    states = np.array([[50.0], [second]], np.float32)
+    want = tensors(which, sequence(which, views, states, 0.5), float)
+    assert sorted(judge.absorb(views[0], states[0], 0.5).centers[:, 0]) == [10, 20, 40, 41]
+    same(absorbed(which, views, states, 2, way, 0.5), want, 1e-6)
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_an_update_of_no_state_changes_nothing(way: str) -> None:
     which, views, states = world(2, 6, 1, 4, 5)
     same(absorbed(which, views, states * np.nan, 0, way), tensors(which, views, float), 0)
