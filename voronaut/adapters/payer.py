@@ -33,12 +33,7 @@ class Payer:
         warmup: int = 0,
         total_steps: int | None = None,
     ) -> None:
-        lacks = [name for name in NEEDED if not callable(getattr(bonus, name, None))]
-        if lacks:
-            raise TypeError(
-                f"a bonus such as vn.KME(dim=…) is needed; {type(bonus).__name__} lacks {', '.join(lacks)}. "
-                "The environment comes first, the bonus second."
-            )
+        check_bonus(bonus)
         self.bonus, self.scale = bonus, _checked_scale(scale)
         self.update_every = _whole("update_every", update_every, 1)
         self.warmup = _whole("warmup", warmup, 0)
@@ -96,6 +91,36 @@ class Payer:
 
     def _known_progress(self) -> float | None:
         return self.progress if self.total_steps is None else min(1.0, self.env_steps / self.total_steps)
+
+
+def fitting(bonus: Any, dim: int | None) -> Any:
+    """The bonus for states of length `dim` (None: not known); a class such as `vn.KME` is made for it."""
+    check_bonus(bonus)
+    if isinstance(bonus, type):
+        if dim is None:
+            raise ValueError(
+                f"the length of a state is not known here. Make the bonus yourself: {bonus.__name__}(dim=…)."
+            )
+        return bonus(dim)
+    wanted = getattr(bonus, "dim", None)
+    if None not in (wanted, dim) and wanted != dim and getattr(bonus, "features", None) is None:
+        name = type(bonus).__name__
+        raise ValueError(
+            f"the bonus is for states of dim={wanted} and those it would see have {dim} numbers. "
+            f"Make it {name}(dim={dim}), or pass the class {name} alone: it is then made to fit."
+        )
+    return bonus
+
+
+def check_bonus(bonus: Any) -> None:
+    """Refuse what is no bonus."""
+    lacks = [name for name in NEEDED if not callable(getattr(bonus, name, None))]
+    if lacks:
+        kind = bonus.__name__ if isinstance(bonus, type) else type(bonus).__name__
+        raise TypeError(
+            f"a bonus such as vn.KME(dim=…) or vn.KME is needed; {kind} lacks {', '.join(lacks)}. "
+            "The environment comes first, the bonus second."
+        )
 
 
 def _checked_scale(scale: Scale) -> Scale:
