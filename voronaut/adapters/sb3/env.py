@@ -142,11 +142,15 @@ def _check_env(venv: Any) -> None:
             f"BonusVecEnv wraps a VecEnv; got {type(venv).__name__}. "
             "Make one with stable_baselines3.common.env_util.make_vec_env, or DummyVecEnv([lambda: env])."
         )
-    inner: Any = venv
-    while isinstance(inner, VecEnvWrapper):
-        if isinstance(inner, BonusVecEnv):
+    check_unpaid(venv)
+
+
+def check_unpaid(env: Any) -> None:
+    """Refuse environments in which a bonus is paid already."""
+    while isinstance(env, VecEnvWrapper):
+        if isinstance(env, BonusVecEnv):
             raise ValueError("the environment is already in a BonusVecEnv: it would be paid twice. Wrap it once.")
-        inner = inner.venv
+        env = env.venv
 
 
 def _finals(dones: NDArray[Any], infos: Sequence[dict[str, Any]]) -> dict[int, Any]:
