@@ -1,7 +1,8 @@
 """What every adapter does between two library calls: pay states, keep them, show them to the bonus later."""
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 Scale = float | Callable[[float], float]
+SCALE = 0.01  # the weight of a bonus where none is given, in every adapter
 NEEDED = ("rewards", "update", "metrics", "state_dict", "load_state_dict")
 
 
@@ -22,13 +24,15 @@ class Payer:
         warmup: vector steps that are learned from but not paid.
         total_steps: environment steps of the whole training, from which progress is known. Without it, whoever knows
             the progress sets the attribute `progress`.
+
+    `training` may be set to False, as VecNormalize's.
     """
 
     def __init__(
         self,
         bonus: Any,
         *,
-        scale: Scale = 0.01,
+        scale: Scale = SCALE,
         update_every: int = 1024,
         warmup: int = 0,
         total_steps: int | None = None,
@@ -40,6 +44,7 @@ class Payer:
         self.total_steps = None if total_steps is None else _whole("total_steps", total_steps, 1)
         self.progress: float | None = None
         self.steps = self.env_steps = self.updates = 0
+        self.training = True
         self._pending: list[Floats] = []
 
     def pay(self, states: Floats) -> NDArray[np.float64]:
@@ -49,7 +54,12 @@ class Payer:
         return self.weight() * np.asarray(self.bonus.rewards(states), np.float64)
 
     def keep(self, states: Floats) -> None:
-        """One vector step is over and led to these states (n, d), which must be nobody else's memory."""
+        """One vector step is over and led to these states (n, d), which must be nobody else's memory.
+
+        Nothing is learned and nothing counted while `training` is False.
+        """
+        if not self.training:
+            return
         self._pending.append(states)
         self.steps += 1
         self.env_steps += len(states)
@@ -91,6 +101,35 @@ class Payer:
 
     def _known_progress(self) -> float | None:
         return self.progress if self.total_steps is None else min(1.0, self.env_steps / self.total_steps)
+
+
+class Freezes:
+    """What wrappers with a `payer` offer for evaluation: the bonus pays and learns nothing."""
+
+    payer: Payer
+
+    @property
+    def bonus(self) -> Any:
+        """The bonus in force."""
+        return self.payer.bonus
+
+    @property
+    def training(self) -> bool:
+        """Whether the bonus learns from steps."""
+        return self.payer.training
+
+    @training.setter
+    def training(self, on: bool) -> None:
+        self.payer.training = bool(on)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """`with env.frozen():` steps teach the bonus nothing, as in evaluation."""
+        before, self.training = self.training, False
+        try:
+            yield
+        finally:
+            self.training = before
 
 
 def fitting(bonus: Any, dim: int | None) -> Any:

@@ -72,7 +72,7 @@ class _PaysWhenSampled(ReplayBuffer):
                 "BonusReplayBuffer needs a bonus: wrap the environment: BonusVecEnv(env, bonus, pay=False)."
             )
         self._check_spaces(recorder)
-        self._recorder = recorder
+        self._recorder, recorder.met = recorder, True
 
     def _check_spaces(self, recorder: BonusVecEnv) -> None:
         if _shapes(recorder.observation_space) != _shapes(self.observation_space):
