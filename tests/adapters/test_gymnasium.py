@@ -177,7 +177,7 @@ def test_mistakes_are_told_at_once_and_a_class_is_made_to_fit(single: bool) -> N
     assert wrap(inner, vn.KME).bonus.dim == 4
     with pytest.raises(ValueError, match=r"dim=3 and those it would see have 4 numbers"):
         wrap(inner, vn.KME(dim=3))
-    with pytest.raises(ValueError, match="already in a Bonus.*paid twice"):
+    with pytest.raises(ValueError, match=r"already in a Bonus.*paid twice"):
         wrap(wrap(inner, Spy()), Spy())
     with pytest.raises(TypeError, match="object lacks rewards"):
         wrap(inner, object())
