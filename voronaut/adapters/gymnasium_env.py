@@ -14,6 +14,7 @@ from voronaut.missing import missing
 
 try:
     import gymnasium
+    import gymnasium.utils
     from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 except ModuleNotFoundError as error:
     raise missing(error, {"gymnasium"}, "gymnasium", "train") from error
@@ -116,7 +117,7 @@ class BonusVectorEnv(Freezes, VectorWrapper):
         return {int(i): _row(final, int(i)) for i in np.flatnonzero(ended)}
 
 
-class BonusEnv(Freezes, gymnasium.Wrapper):
+class BonusEnv(Freezes, gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     """The same for one `gymnasium.Env`; `info` gets `bonus` and `extrinsic_reward`. Arguments as above."""
 
     def __init__(
@@ -134,7 +135,11 @@ class BonusEnv(Freezes, gymnasium.Wrapper):
         if not isinstance(env, gymnasium.Env):
             raise TypeError(f"BonusEnv wraps one Env; got {type(env).__name__}. For a VectorEnv take BonusVectorEnv.")
         _check_unpaid(env)
-        super().__init__(env)
+        gymnasium.utils.RecordConstructorArgs.__init__(  # for env.spec, with a copy of the bonus as it came
+            self, bonus=bonus, scale=scale, update_every=update_every, warmup=warmup, features=features, keys=keys,
+            total_steps=total_steps,
+        )  # fmt: skip
+        gymnasium.Wrapper.__init__(self, env)
         self.reader = Reader(env.observation_space, keys, features)
         bonus = fitting(bonus, self.reader.dim)
         self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
