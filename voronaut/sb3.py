@@ -6,6 +6,7 @@ from voronaut.adapters.sb3 import (
     BonusHerReplayBuffer,
     BonusReplayBuffer,
     BonusVecEnv,
+    Pair,
 )
 
-__all__ = ["BonusCallback", "BonusDictReplayBuffer", "BonusHerReplayBuffer", "BonusReplayBuffer", "BonusVecEnv"]
+__all__ = ["BonusCallback", "BonusDictReplayBuffer", "BonusHerReplayBuffer", "BonusReplayBuffer", "BonusVecEnv", "Pair"]
