@@ -72,7 +72,10 @@ def test_who_is_there(bonus: str, paired: bool, shares: tuple[int, ...]) -> None
     assert trainer.lanes[0].run.agents.log_temperature.shape == (1, len(shares))
 
 
-def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("own", [1.0, 0.0])
+def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(
+    own: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: list[Any] = []
     learn = pair.sac.learn
 
@@ -81,7 +84,9 @@ def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(monkey
         return learn(agent, batch, key, settings)
 
     monkeypatch.setattr(pair.sac, "learn", watched)
-    lane = counting(2, numbers={"discount": 0.5}).lanes[0]  # settings of its own: nothing compiled is used again
+    lane = counting(2, numbers={"discount": 0.5, "explorer_task": own}).lanes[
+        0
+    ]  # settings of its own: nothing compiled is used again
     states = lane.draw(1000)
     assert states.shape == (1, 2 * 8 * 3, 2)
     given.clear()
@@ -92,7 +97,9 @@ def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(monkey
     windows = jax.tree.map(lambda x: np.asarray(x[0]), lane.windows)
     powers = 0.5 ** np.arange(3) * windows.alive
     task, bonus = (windows.rewards * powers).sum(-1), 7.0 / float(lane.run.deviation[0]) * powers.sum(-1)
-    assert paid == pytest.approx(sorted(float(x[step].mean()) for x in (task, task + bonus) for step in range(2)), 1e-4)
+    assert paid == pytest.approx(
+        sorted(float(x[step].mean()) for x in (task, own * task + bonus) for step in range(2)), 1e-4
+    )
 
 
 def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
