@@ -104,14 +104,19 @@ def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
     assert now > 0 and float(lane.run.deviation[0]) == pytest.approx(before + rate * (now - before), rel=1e-4)
 
 
-def test_a_bonus_inside_the_program_pays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = counting(2)
+@pytest.mark.parametrize("bonus", ["kme", "rnd", "re3"])
+def test_a_bonus_inside_the_program_pays_the_same(bonus: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"kme": {"clusters": 8}, "rnd": {"hidden": 8, "features": 4}, "re3": {"hidden": 8, "memory": 64}}
+    given: dict[str, Any] = {"bonuses": [bonus], "options": {bonus: sizes[bonus], "sac": TINY}}
+    other = counting(2, **given)
     rows = [other.turn()]
     monkeypatch.setattr(off_policy, "on_accelerator", lambda: True)
-    rows.append(counting(2).turn())
-    for here, there in zip(*rows, strict=True):
+    there = counting(2, **given)
+    assert there.lanes[0].inside and there.lanes[0].frozen is not None
+    rows.append(there.turn())
+    for here, now in zip(*rows, strict=True):
         for name in numbers(here):
-            assert here[name] == (None if there[name] is None else pytest.approx(there[name], rel=1e-3, abs=1e-4)), name
+            assert here[name] == (None if now[name] is None else pytest.approx(now[name], rel=1e-3, abs=1e-4)), name
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,16 @@ class BonusVecEnv(Freezes, VecEnvWrapper):
     def training(self, on: bool) -> None:
         self.payer.training, self._watched = bool(on), False
 
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        """Call a method of the environments; `compute_reward` has no bonus in it and is refused where one is paid."""
+        if method_name == "compute_reward" and self.pays:
+            raise ValueError(
+                "HerReplayBuffer makes up goals and rewards when it is sampled, so most steps would come back without "
+                "the bonus that was paid. Make the wrapper BonusVecEnv(env, bonus, pay=False) and take "
+                "replay_buffer_class=BonusHerReplayBuffer, which pays every sampled step."
+            )
+        return self.venv.env_method(method_name, *args, indices=indices, **kwargs)
+
     def states_of(self, observations: Any) -> NDArray[Any]:
         """Unnormalised observations (n, ...), as a replay buffer keeps them, -> states as the bonus saw them."""
         if self._normalize is not None:

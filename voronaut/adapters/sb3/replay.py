@@ -36,16 +36,19 @@ class _PaysWhenSampled(ReplayBuffer):
         """Store a transition; its reward is the environment's own."""
         infos = kwargs["infos"] if "infos" in kwargs else args[5]
         self._find_bonus(infos)
+        infos[0].pop(RECORDER)  # a buffer that keeps infos would keep, and copy, the whole environment
         super().add(*args, **kwargs)
 
     def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
+        return self._paid(super()._get_samples(batch_inds, None), env)
+
+    def _paid(self, raw: Any, env: VecNormalize | None) -> Any:
         """Transitions with (normalised) reward + scale · r(s), s as the bonus sees it, r as it is now."""
         if self._recorder is None:
             raise RuntimeError("this replay buffer has met no environment yet: let the model collect a step first.")
-        raw: Any = super()._get_samples(batch_inds, None)
         next_obs = _arrays(raw.next_observations)
         bonus = self._recorder.payer.pay(self._recorder.states_of(next_obs)).reshape(-1, 1)
-        self.last_bonus = float(bonus.mean())
+        self.last_bonus = float(bonus.mean()) if bonus.size else self.last_bonus
         # The spread of returns that VecNormalize knows is the environment's alone: the bonus is added after it.
         rewards = self._normalize_reward(_arrays(raw.rewards), env) + bonus
         return raw._replace(
@@ -56,7 +59,8 @@ class _PaysWhenSampled(ReplayBuffer):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the environment, which is found again at the next step."""
-        return {name: value for name, value in self.__dict__.items() if name != "_recorder"}
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_recorder"}
 
     def _find_bonus(self, infos: Any) -> None:
         recorder = infos[0].get(RECORDER)
@@ -93,6 +97,16 @@ class BonusReplayBuffer(_PaysWhenSampled):
 
 class BonusDictReplayBuffer(_PaysWhenSampled, DictReplayBuffer):
     """The same for Dict observations."""
+
+
+class BonusHerReplayBuffer(_PaysWhenSampled, HerReplayBuffer):
+    """The same with hindsight: steps whose goal and reward are made up when sampled are paid like all others."""
+
+    def _get_real_samples(self, batch_indices: Any, env_indices: Any, env: VecNormalize | None = None) -> Any:
+        return self._paid(super()._get_real_samples(batch_indices, env_indices, None), env)
+
+    def _get_virtual_samples(self, batch_indices: Any, env_indices: Any, env: VecNormalize | None = None) -> Any:
+        return self._paid(super()._get_virtual_samples(batch_indices, env_indices, None), env)
 
 
 class PaidReplay:
