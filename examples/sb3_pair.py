@@ -28,7 +28,6 @@ judge = EvalCallback(test, eval_freq=2500, n_eval_episodes=5)
 if options.alone:
     model = SAC("MlpPolicy", env, seed=options.seed, device="cpu").learn(options.steps, callback=judge)
 else:
-    kme = vn.KME(dim=2, init="data", normalize=True)  # until these are the defaults; then vn.KME
-    pair = Pair(SAC, "MlpPolicy", env, kme, seed=options.seed, device="cpu").learn(options.steps, callback=judge)
+    pair = Pair(SAC, "MlpPolicy", env, vn.KME, seed=options.seed, device="cpu").learn(options.steps, callback=judge)
     model = pair.exploiter
 print(f"Return over 20 episodes: {evaluate_policy(model, test, 20)[0]:.1f} (solved from 90).")

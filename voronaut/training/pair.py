@@ -56,6 +56,7 @@ NAMES = ("size", *(each.name for each in dataclasses.fields(Settings) if each.na
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "usual": {},
     "small": {"width": 128, "batch": 128, "gradient_steps": 4},  # for a core or two
+    "large": {"width": 512},  # for an accelerator and bodies with many joints
 }
 
 

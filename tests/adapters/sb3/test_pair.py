@@ -269,9 +269,10 @@ def test_the_pair_learns_what_sac_alone_does_not() -> None:
         "device": "cpu", "seed": 0, "batch_size": 64, "learning_rate": 1e-3, "ent_coef": "auto_0.1",
         "policy_kwargs": {"net_arch": [32, 32]},
     }  # fmt: skip
-    kme = vn.KME(1, clusters=32, init="data", normalize=True)
     together, alone = judge(), judge()
-    Pair(SAC, "MlpPolicy", make_vec_env(Corridor, 4, seed=0), kme, update_every=64, **options).learn(10_000, together)
+    Pair(SAC, "MlpPolicy", make_vec_env(Corridor, 4, seed=0), vn.KME, update_every=64, **options).learn(
+        10_000, together
+    )
     SAC("MlpPolicy", make_vec_env(Corridor, 4, seed=0), **options).learn(10_000, alone)
     assert together.best_mean_reward > 15
     assert alone.best_mean_reward < 1

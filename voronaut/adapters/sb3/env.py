@@ -99,6 +99,15 @@ class BonusVecEnv(Freezes, VecEnvWrapper):
         self._tell(infos, extrinsic, dones)
         return obs, rewards, dones, infos
 
+    @property
+    def training(self) -> bool:
+        """Whether the bonus learns from steps, as VecNormalize's. Setting it also says that you see to it yourself."""
+        return self.payer.training
+
+    @training.setter
+    def training(self, on: bool) -> None:
+        self.payer.training, self._watched = bool(on), False
+
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
         """Call a method of the environments; `compute_reward` has no bonus in it and is refused where one is paid."""
         if method_name == "compute_reward" and self.pays:
@@ -108,15 +117,6 @@ class BonusVecEnv(Freezes, VecEnvWrapper):
                 "replay_buffer_class=BonusHerReplayBuffer, which pays every sampled step."
             )
         return self.venv.env_method(method_name, *args, indices=indices, **kwargs)
-
-    @property
-    def training(self) -> bool:
-        """Whether the bonus learns from steps, as VecNormalize's. Setting it also says that you see to it yourself."""
-        return self.payer.training
-
-    @training.setter
-    def training(self, on: bool) -> None:
-        self.payer.training, self._watched = bool(on), False
 
     def states_of(self, observations: Any) -> NDArray[Any]:
         """Unnormalised observations (n, ...), as a replay buffer keeps them, -> states as the bonus saw them."""

@@ -21,6 +21,7 @@ MAIN, FIVE, THREE = ("none", "kme"), tuple(range(100, 105)), tuple(range(100, 10
 ENVS, ROLLOUT = 16, 10_240  # of a run; steps of a turn, of which a line is kept
 EVALUATIONS, EPISODES = 5, 20  # in the last tenth of a run, with the exploiter's mean action
 LAST = 0.1
+SIZE = "large"  # of every learner
 DIMS = {"cheetah-run": 17, "walker-run": 24, "quadruped-run": 78, "humanoid-run": 67, "cartpole-swingup": 5,
         "acrobot-swingup": 6}  # of a state  # fmt: skip
 # Seconds per step of a run beside nine others, before any was timed: one H200 with 16 cores.
@@ -120,7 +121,7 @@ FURTHER = tuple(Wanted(cell, ("kme",), FIVE) for cell in LONG)  # run when it is
 
 def configured(cell: Cell, method: Method, seeds: Sequence[int], numbers: Mapping[str, Any]) -> Config:
     """The runs of one method as the trainer takes them; `numbers` of the learner go before the method's own."""
-    given = {method.bonus: dict(method.params), "sac": {**numbers, **method.numbers}}
+    given = {method.bonus: dict(method.params), "sac": {"size": SIZE, **numbers, **method.numbers}}
     options = {name: own for name, own in given.items() if own}
     whole = configure(
         cell.task, learner="sac", pair=method.pair, bonuses=method.bonus, seeds=list(seeds), steps=cell.steps,
