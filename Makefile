@@ -12,7 +12,7 @@ RAY_READY = .venv-ray/ready
 QUICK = tests/test_clusters.py tests/test_usage.py tests/kernels/test_every_machine.py tests/kernels/cpu tests/kernels/xla \
 	tests/adapters/test_gymnasium.py tests/training/test_on_policy.py tests/training/watching/test_snapshots.py
 
-.PHONY: run quick test setup lint bench rllib docs wheel
+.PHONY: run quick test setup lint bench rllib docs wheel mutants
 run: $(READY)
 	$(BIN)/python examples/cheetah.py
 
@@ -36,6 +36,11 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/voronaut bench kernels
+
+# Do the tests notice? 200 changed operators, one at a time; hours, and it goes on where it stopped. Not part of CI.
+mutants: $(READY)
+	mkdir -p out
+	$(BIN)/python tests/mutants.py --count 200 --seed 0 --out out/mutants.json
 
 setup: $(READY)
 

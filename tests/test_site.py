@@ -87,7 +87,7 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
 def public() -> set[str]:
     """What other code may rest on: all of `__all__`, and whatever the pages import."""
     names = {f"voronaut{m}.{n}" for m in WITH_ALL for n in _module(f"voronaut{m}").__all__}
-    names -= {f"voronaut.{n}" for n in ("conformance", "jax", "presets", "tasks", "__version__")}
+    names -= {f"voronaut.{n}" for n in ("conformance", "features", "jax", "presets", "tasks", "__version__")}
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     for page in pages:
         for module, imported in re.findall(r"^from (voronaut[\w.]*) import ([\w, ]+)$", page.read_text(), re.MULTILINE):

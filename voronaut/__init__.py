@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from voronaut.version import __version__
 
 if TYPE_CHECKING:
-    from voronaut import conformance, jax, presets, tasks
+    from voronaut import conformance, features, jax, presets, tasks
     from voronaut.bonuses.base import Bonus
     from voronaut.bonuses.hashcount import HashCount
     from voronaut.bonuses.kme import KME
@@ -34,7 +34,7 @@ _HOMES = {
     "load_policy": "voronaut.training.policy",
     "train": "voronaut.training.api",
 }
-_MODULES = ("conformance", "jax", "presets", "tasks")
+_MODULES = ("conformance", "features", "jax", "presets", "tasks")
 
 __all__ = [
     "KME",
@@ -46,6 +46,7 @@ __all__ = [
     "NoBonus",
     "__version__",
     "conformance",
+    "features",
     "jax",
     "load",
     "load_policy",

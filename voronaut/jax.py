@@ -274,8 +274,8 @@ def _replace(state: State, **changes: Any) -> State:
 
 def _check_plain(params: dict[str, Any]) -> None:
     """Refuse a KME with options that these functions do not know."""
-    usual = KME(params["dim"]).params
-    other = {name: value for name, value in params.items() if name not in PLAIN and value != usual[name]}
+    usual = KME(params["dim"], balance=1e-4).params
+    other = {name: value for name, value in params.items() if name not in PLAIN and value != usual.get(name)}
     other |= {name: params[name] for name in ("step_size", "balance") if not isinstance(params[name], float)}
     if other:
         given = ", ".join(f"{name}={value!r}" for name, value in other.items())

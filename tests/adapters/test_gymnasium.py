@@ -168,3 +168,30 @@ def test_save_and_load(tmp_path: Path, single: bool) -> None:
         one.payer.keep(np.zeros((1, 4)))
         one.payer.keep(np.zeros((1, 4)))
     np.testing.assert_array_equal(again.bonus.centers, kme.centers)
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_mistakes_are_told_at_once_and_a_class_is_made_to_fit(single: bool) -> None:
+    wrap: Any = BonusEnv if single else BonusVectorEnv
+    inner = WalkEnv(0) if single else vector("SAME_STEP")
+    assert wrap(inner, vn.KME).bonus.dim == 4
+    with pytest.raises(ValueError, match=r"dim=3 and those it would see have 4 numbers"):
+        wrap(inner, vn.KME(dim=3))
+    with pytest.raises(ValueError, match=r"already in a Bonus.*paid twice"):
+        wrap(wrap(inner, Spy()), Spy())
+    with pytest.raises(TypeError, match="object lacks rewards"):
+        wrap(inner, object())
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_frozen_steps_are_paid_and_teach_nothing(single: bool) -> None:
+    spy = Spy()
+    inner: Any = WalkEnv(0) if single else vector("SAME_STEP")
+    env: Any = (BonusEnv if single else BonusVectorEnv)(inner, spy, update_every=1)
+    env.reset(seed=0)
+    with env.frozen():
+        info = env.step(env.action_space.sample())[4]
+    assert np.all(info["bonus"] > 0) and not spy.seen("update") and env.training
+    env.training = False
+    env.step(env.action_space.sample())
+    assert not spy.seen("update") and env.payer.steps == 0

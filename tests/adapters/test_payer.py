@@ -14,7 +14,7 @@ from tests.adapters.worlds import Spy
 from voronaut import npz
 from voronaut.adapters import files
 from voronaut.adapters.observations import Reader
-from voronaut.adapters.payer import Payer
+from voronaut.adapters.payer import Payer, fitting
 
 STATES = np.arange(8.0).reshape(2, 4)
 
@@ -87,16 +87,74 @@ def test_dict_observations_are_joined_in_the_order_of_the_keys() -> None:
     ("space", "keys", "message"),
     [
         (spaces.Box(0, 255, (84, 84, 3), np.uint8), None, r"image .*\(84, 84, 3\).*Pass features="),
-        (spaces.Discrete(5), None, r"Discrete\(5\), and a bonus needs vectors. Pass features="),
-        (spaces.Dict({"a": spaces.Box(-1, 1, (2,))}), None, r"keys=\[…\] out of \['a'\]"),
+        (spaces.Box(0, 1, (84, 84)), None, r"RandomConv\(\(84, 84\)\)"),
+        (spaces.Text(5), None, r"Text.*, and a bonus needs vectors. Pass features="),
+        (spaces.Dict({"a": spaces.Box(-1, 1, (2,))}), None, r"keys=\[…\] out of \['a'\] \(keys=\['a'\] takes all\)"),
+        (
+            spaces.Dict({"eye": spaces.Box(0, 255, (8, 8, 3), np.uint8), "a": spaces.Discrete(2), "t": spaces.Text(3)}),
+            None,
+            r"\(keys=\['a'\] leaves out the images \['eye'\]\)",
+        ),
         (spaces.Dict({"a": spaces.Box(-1, 1, (2,))}), ["z"], r"there are \['a'\]"),
-        (spaces.Dict({"a": spaces.Box(-1, 1, (2, 2))}), ["a"], "Leave it out of keys="),
+        (spaces.Dict({"a": spaces.Box(0, 255, (2, 2, 3), np.uint8)}), ["a"], "Leave it out of keys="),
         (spaces.Box(-1, 1, (2,)), ["a"], "Leave keys out"),
     ],
 )
 def test_what_is_no_vector_is_refused_with_the_repair(space: Any, keys: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Reader(space, keys)
+
+
+@pytest.mark.parametrize(
+    ("space", "values", "wanted"),
+    [
+        (spaces.Discrete(3), [2, 0], [[0, 0, 1], [1, 0, 0]]),
+        (spaces.Discrete(3, start=-1), [[1], [-1]], [[0, 0, 1], [1, 0, 0]]),
+        (spaces.MultiDiscrete([2, 3]), [[1, 0], [0, 2]], [[0, 1, 1, 0, 0], [1, 0, 0, 0, 1]]),
+        (spaces.MultiDiscrete([[2], [2]], start=[[5], [0]]), [[[5], [1]]], [[1, 0, 0, 1]]),
+        (spaces.MultiBinary(3), [[1, 0, 1]], [[1, 0, 1]]),
+        (spaces.MultiBinary((2, 2)), [[[1, 0], [1, 1]]], [[1, 0, 1, 1]]),
+        (spaces.Box(-1, 1, (2, 2)), [[[1, 2], [3, 4]]], [[1, 2, 3, 4]]),
+        (spaces.Box(-1, 1, ()), [0.5, 0.25], [[0.5], [0.25]]),
+    ],
+)
+def test_every_kind_of_observation_becomes_a_vector(space: Any, values: Any, wanted: Any) -> None:
+    reader = Reader(space)
+    states = reader(np.array(values))
+    np.testing.assert_array_equal(states, wanted)
+    assert reader.dim == states.shape[1]
+    ended = reader(np.array(values), {0: np.array(values)[-1]})
+    np.testing.assert_array_equal(ended, [wanted[-1], *wanted[1:]])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_hot_is_gymnasiums(seed: int) -> None:
+    space = spaces.MultiDiscrete([3, 2, 4], seed=seed, start=[0, 1, -2])
+    sample = space.sample()
+    np.testing.assert_array_equal(Reader(space)(sample[None])[0], spaces.flatten(space, sample))
+
+
+def test_the_length_of_a_state_is_known_beforehand() -> None:
+    inside = {"a": spaces.Box(-1, 1, (2, 2)), "b": spaces.Discrete(3), "eye": spaces.Box(0, 255, (8, 8, 3), np.uint8)}
+    space = spaces.Dict(inside)
+    assert Reader(space, ["b", "a"]).dim == 7
+    assert Reader(space, ["b"], lambda joined: joined[:, :2]).dim == 2
+    assert Reader(space, features=lambda obs: obs["eye"].reshape(len(obs["eye"]), -1)).dim == 192
+    assert Reader(space, features=lambda obs: obs["nothing"]).dim is None
+
+
+def test_a_bonus_fits_the_states() -> None:
+    kme = vn.KME(dim=4)
+    assert fitting(kme, 4) is kme and fitting(kme, None) is kme
+    made = fitting(vn.RND, 3)
+    assert isinstance(made, vn.RND) and made.dim == 3
+    with pytest.raises(ValueError, match=r"dim=4 and those it would see have 3.*KME\(dim=3\).*the class KME"):
+        fitting(kme, 3)
+    assert fitting(vn.KME(dim=2, features=lambda states: states[..., :2]), 3).dim == 2
+    with pytest.raises(ValueError, match=r"not known here.*KME\(dim=…\)"):
+        fitting(vn.KME, None)
+    with pytest.raises(TypeError, match="dict lacks rewards"):
+        fitting(dict, 3)
 
 
 def test_features_must_give_one_vector_per_observation() -> None:

@@ -251,7 +251,9 @@ def test_bad_options_are_named() -> None:
         add_bonus(Walks(), Spy())
     with pytest.raises(TypeError, match=r"a bonus such as vn.KME"):
         add_bonus(runner, runner)
-    add_bonus(runner, Spy())
+    with pytest.raises(ValueError, match=r"dim=3 and those it would see have 4 numbers"):
+        add_bonus(runner, vn.KME(dim=3))
+    assert add_bonus(runner, vn.KME).bonus.dim == 4
     with pytest.raises(ValueError, match="has a bonus already"):
         add_bonus(runner, Spy())
 

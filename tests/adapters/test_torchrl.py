@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchrl")
-from torchrl.envs import GymWrapper, SerialEnv, TransformedEnv, check_env_specs  # noqa: E402
+from torchrl.envs import Compose, GymWrapper, SerialEnv, TransformedEnv, check_env_specs  # noqa: E402
 
 import voronaut as vn  # noqa: E402
 from tests.adapters.worlds import DictWalkEnv, PictureEnv, Spy, WalkEnv, corner, walks  # noqa: E402
@@ -91,3 +91,30 @@ def test_the_environments_state_dict_carries_everything(tmp_path: Path) -> None:
             payer.keep(np.ones((2, 4), np.float32))
     np.testing.assert_array_equal(one.bonus.centers, other.bonus.centers)
     assert one.updates == other.updates == 2
+
+
+def test_mistakes_are_told_once_the_environment_is_known() -> None:
+    with pytest.raises(ValueError, match=r"dim=3 and those it would see have 4 numbers"):
+        TransformedEnv(serial(), BonusTransform(vn.KME(dim=3))).rollout(1)
+    with pytest.raises(TypeError, match="object lacks rewards"):
+        BonusTransform(object())
+    with pytest.raises(ValueError, match="two BonusTransforms"):
+        TransformedEnv(serial(), Compose(BonusTransform(Spy()), BonusTransform(Spy()))).rollout(1)
+    with pytest.raises(ValueError, match=r"not known here. Make the bonus yourself: KME\(dim=…\)"):
+        assert BonusTransform(vn.KME).bonus
+
+
+def test_a_class_is_made_to_fit() -> None:
+    env = TransformedEnv(serial(DictWalkEnv), Compose(BonusTransform(vn.KME, in_keys=["who", "rest"])))
+    env.rollout(3)
+    assert env.transform[0].bonus.dim == 4
+
+
+def test_frozen_steps_are_paid_and_teach_nothing() -> None:
+    spy = Spy()
+    env = TransformedEnv(serial(), BonusTransform(spy, update_every=1))
+    with env.transform.frozen():
+        assert (env.rollout(3)["next", "intrinsic_reward"] > 0).all()
+    assert not spy.seen("update")
+    env.rollout(3)
+    assert len(spy.seen("update")) == 3

@@ -13,9 +13,13 @@ def test_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "DIMS", (3,))
     whole = kernels.cost
     monkeypatch.setattr(kernels, "cost", lambda k, d, budget=0.1: whole(min(k, 20), d, 200, 0.05))
+    views = kernels.view_cost
+    monkeypatch.setattr(kernels, "VIEWS", ((5, 1, 4), (5, 2, 6), (1, 9, 10)))
+    monkeypatch.setattr(kernels, "view_cost", lambda v, m, k: views(v, m, k, 200, 0.05))
     assert "floor" in kernels.run(tmp_path)
     result = json.loads((tmp_path / "kernels.json").read_text())
     assert result["grid"][0]["update/floor"] > 0 and "cpu" in result["machine"]
+    assert [row["rewards/one's"] > 0 for row in result["views"]] == [True] * 3
     assert (tmp_path / "kernels.png").stat().st_size > 1000
 
 

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voronaut.bonuses import re3
+from voronaut.bonuses import networks, re3
 from voronaut.bonuses.re3 import RE3, kth_distances
 
 SMALL = {"hidden": 32, "features": 8}
+compiled = networks.jax.jit(networks.kth_distance, static_argnums=3)
 
 
 def brute(queries: np.ndarray, candidates: np.ndarray, k: int, own: bool) -> np.ndarray:
@@ -88,3 +89,28 @@ def test_without_memory_nothing_is_learned() -> None:
 def test_wrong_parameters(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="got"):
         RE3(dim=2, **wrong)  # type: ignore[arg-type]
+
+
+@settings(deadline=None, max_examples=25)
+@given(count=st.integers(4, 400), k=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+def test_neighbours_inside_a_program_are_those_of_brute_force(count: int, k: int, seed: int) -> None:
+    """Also where fewer are stored than there is room for, and where some of them are copies."""
+    rng = np.random.default_rng(seed)
+    stored = np.zeros((400, 5), np.float32)
+    stored[:count] = rng.normal(size=(count, 5))[rng.integers(0, count, size=count)]
+    queries = np.concatenate([rng.normal(size=(14, 5)).astype(np.float32), stored[:2]])
+    found = compiled(queries, stored, np.int32(count), k)
+    np.testing.assert_allclose(found, brute(queries, stored[:count], k, False), rtol=2e-6, atol=1e-6)
+
+
+def test_a_program_pays_what_rewards_pays() -> None:
+    rng, bonus = np.random.default_rng(0), RE3(dim=4, seed=1, memory=300, **SMALL)
+    states = rng.normal(size=(50, 4)).astype(np.float32)
+    assert RE3(dim=4).frozen() is None
+    assert not np.any(bonus.pay(bonus.frozen(), states))  # nothing is stored
+    for _ in range(3):
+        bonus.update(rng.normal(size=(130, 4)))
+        np.testing.assert_allclose(bonus.pay(bonus.frozen(), states), bonus.rewards(states), rtol=1e-5, atol=1e-6)
+    states[3, 1] = np.nan
+    paid = np.asarray(bonus.pay(bonus.frozen(), states))
+    assert paid[3] == 0 and (np.delete(paid, 3) > 0).all()

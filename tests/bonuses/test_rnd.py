@@ -126,3 +126,14 @@ def test_construction_starts_no_device_and_missing_jax_says_what_to_install() ->
     missing = "import sys; sys.modules['jax'] = None; import voronaut as vn; vn.HashCount(dim=3); vn.RND(dim=3)"
     done = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True, check=False)
     assert "jax is missing. Install it with: pip install 'voronaut[jax]'" in done.stderr
+
+
+def test_a_program_pays_what_rewards_pays() -> None:
+    rng, bonus = np.random.default_rng(0), RND(dim=4, seed=1, **SMALL)
+    states = (100 + 3 * rng.normal(size=(50, 4))).astype(np.float32)
+    for _ in range(3):
+        np.testing.assert_allclose(bonus.pay(bonus.frozen(), states), bonus.rewards(states), rtol=1e-4)
+        bonus.update(100 + 2 * rng.normal(size=(200, 4)))
+    states[3, 1] = np.inf
+    paid = np.asarray(bonus.pay(bonus.frozen(), states))
+    assert paid[3] == 0 and (np.delete(paid, 3) > 0).all()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import voronaut as vn
+from tests.bonuses.kme import paper
 from voronaut import npz
 
 RNG = np.random.default_rng(0)
@@ -16,7 +17,7 @@ FIRST, SECOND = RNG.normal(size=(2, 200, 3))
 
 
 def trained(**options: object) -> vn.KME:
-    kme = vn.KME(3, **{"clusters": 12, "init": "data", **options})  # type: ignore[arg-type]
+    kme = paper(3, **{"clusters": 12, "init": "data", **options})  # type: ignore[arg-type]
     kme.update(FIRST + 50)
     kme.step(FIRST[:40] + 50)
     return kme
@@ -160,7 +161,7 @@ def test_features_must_be_given_again(tmp_path: Path) -> None:
     def first_two(states: np.ndarray) -> np.ndarray:
         return states[..., :2]
 
-    kme = vn.KME(2, clusters=4, features=first_two)
+    kme = paper(2, clusters=4, features=first_two)
     kme.update(FIRST)
     kme.save(tmp_path / "kme.npz")
     with pytest.raises(ValueError, match="features"):

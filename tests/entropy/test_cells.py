@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-import voronaut as vn
+from tests.bonuses.kme import paper
 from voronaut.entropy.cells import bound, cell_entropy, discrete_entropy, log_ball, log_det_bias
 
 
@@ -26,7 +26,7 @@ def test_entropy_of_a_die() -> None:
 @pytest.mark.parametrize(("dim", "error"), [(1, 0.03), (2, 0.05), (8, 0.3), (17, 0.3), (64, 0.8)])
 @pytest.mark.parametrize("width", [1e-3, 1.0, 50.0])
 def test_gaussians(dim: int, error: float, width: float) -> None:
-    kme = vn.KME(dim, init="data", balance=1e-4 * width)
+    kme = paper(dim, init="data", balance=1e-4 * width)
     rng = np.random.default_rng(0)
     for _ in range(6):
         kme.update(rng.normal(size=(16_384, dim)) * width + 7)
@@ -36,7 +36,7 @@ def test_gaussians(dim: int, error: float, width: float) -> None:
 
 def test_a_uniform_square_and_a_correlated_gaussian() -> None:
     rng = np.random.default_rng(0)
-    square, narrow = vn.KME(2, init="data"), vn.KME(2, init="data")
+    square, narrow = paper(2, init="data"), paper(2, init="data")
     turn = np.array([[1.0, 0.99], [0.0, 0.1]])
     for _ in range(6):
         square.update(rng.uniform(-1, 1, size=(16_384, 2)))
@@ -46,7 +46,7 @@ def test_a_uniform_square_and_a_correlated_gaussian() -> None:
 
 
 def test_it_speaks_of_all_states_absorbed_not_of_the_last() -> None:
-    kme, rng = vn.KME(1, init="data", clusters=50), np.random.default_rng(0)
+    kme, rng = paper(1, init="data", clusters=50), np.random.default_rng(0)
     for shift in (0.0, 100.0):
         kme.update(rng.uniform(size=(20_000, 1)) + shift)
     assert kme.entropy() == pytest.approx(math.log(2), abs=0.4)  # the last batch alone: 0
@@ -69,7 +69,7 @@ def test_degenerate_states() -> None:
         1.5 * math.log(2 * math.pi * math.e * 0.01), abs=0.5
     )
     assert math.isnan(cell_entropy(flat[:2], cells[:2], 1))
-    assert math.isnan(vn.KME(3).entropy())
+    assert math.isnan(paper(3).entropy())
 
 
 def test_resolution_changes_nothing_where_states_are_wide() -> None:

@@ -49,7 +49,7 @@ def test_it_approaches_the_density_as_clusters_grow() -> None:
     points = x[rng.random(len(x)) * 1.8 < 1 - 0.8 * np.cos(2 * np.pi * x)][:, None]
     asked = np.linspace(0.01, 0.99, 99)[:, None]
     for k in (4, 32):
-        kme = vn.KME(1, clusters=k, balance="auto", step_size="auto", init="data", dtype="float64")
+        kme = vn.KME(1, clusters=k, balance="counts", step_size="auto", init="data", dtype="float64")
         for batch in np.array_split(points, 40):
             kme.update(batch)
         found = cell_density(

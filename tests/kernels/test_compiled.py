@@ -62,8 +62,18 @@ def test_a_full_disk_costs_the_cache_and_nothing_else(tmp_path: Path) -> None:
     assert answer(tmp_path) == (4.0, 1)
 
 
-def test_without_the_compiler_everything_is_the_same() -> None:
-    code = """
+def test_a_change_of_the_numbers_of_views_is_seen(tmp_path: Path) -> None:
+    kernels = package(tmp_path, ".callee")
+    source = CALLEE.format(how="compiled", number="NUMBER")
+    (kernels / "callee.py").write_text(f"from voronaut.views import NUMBER\n{source}")
+    numbers = tmp_path / "voronaut" / "views.py"
+    numbers.write_text("NUMBER = 1\n")
+    assert answer(tmp_path) == (4.0, 0)
+    numbers.write_text("NUMBER = 2\n")
+    assert answer(tmp_path) == (6.0, 0)
+
+
+ONE_CLUSTERING = """
 import numpy as np, voronaut as vn
 x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 for dtype in ("float32", "float64"):
@@ -71,6 +81,24 @@ for dtype in ("float32", "float64"):
     kme.update(x)
     print(*np.round([*kme.rewards(x)[:9], *kme.step(x)[:9]], 4))
 """
+MANY = """
+import numpy as np
+from voronaut import views as ref
+from voronaut.kernels.cpu import views as kernel
+x = np.random.default_rng(0).normal(size=(40, 12))
+for dtype in ("float32", "float64"):
+    for m, k in ((1, 5), (2, 6), (12, 7)):
+        y, columns = x.astype(dtype), ref.columns(12, 2, m, 0)
+        centers = np.stack([ref.start(y[:, own], k, 0).centers for own in columns]).astype(dtype)
+        views = kernel.update(kernel.Views(columns, centers, np.ones((2, k)), np.zeros(2)), y, 0.05)
+        views, paid = kernel.step(views, y, 0.05)
+        print(*np.round([*paid, *kernel.rewards(views, np.ones(2), y, 0.05), *views.usage[0]], 4))
+        print(*kernel.assign(views, y).ravel())
+"""
+
+
+@pytest.mark.parametrize("code", [ONE_CLUSTERING, MANY])
+def test_without_the_compiler_everything_is_the_same(code: str) -> None:
 
     def said(**more: str) -> str:
         environment = {**os.environ, **more, "PYTHONPATH": str(Path(compiled.__file__).parents[2])}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.dqn import DQNConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
@@ -51,13 +52,15 @@ def test_warmup_and_a_scale_that_falls() -> None:
 
 
 def test_an_image_needs_features() -> None:
-    config = small(Picture).rl_module(model_config={"conv_filters": [[4, 4, 1]], "fcnet_hiddens": [8]})
+    config = small(Picture).rl_module(model_config={"conv_filters": [[4, 4, 4]], "fcnet_hiddens": [8]})
     refused = add_bonus(config.copy(copy_frozen=False), vn.KME(dim=16, clusters=4)).build_algo()
-    with pytest.raises(ValueError, match=r"image.*\(4, 4, 1\).*Pass features="):
+    with pytest.raises(ValueError, match=r"image.*\(36, 36, 1\).*Pass features="):
         refused.train()
-    flat = add_bonus(config, vn.KME(dim=16, clusters=4), features=lambda obs: obs.reshape(len(obs), -1)).build_algo()
+    flat = add_bonus(
+        config, vn.KME(dim=16, clusters=4), features=lambda obs: obs[:, :4, :4].reshape(len(obs), -1)
+    ).build_algo()
     flat.train()
-    assert bonus_of(flat).centers.max() > 0
+    assert bonus_of(flat).metrics()["states"] > 0
 
 
 def test_checkpoints_hold_the_bonus(tmp_path: Path) -> None:
@@ -155,3 +158,13 @@ def test_without_ray_the_error_has_the_pip_line() -> None:
     code = "import sys; sys.modules['ray'] = None; import voronaut.adapters.rllib"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ImportError: ray is missing. Install it with: pip install 'voronaut[rllib]'" in done.stderr
+
+
+def test_a_bonus_must_fit_where_the_space_is_known() -> None:
+    config = small(walk=0)
+    with pytest.raises(ValueError, match=r"not known here. Make the bonus yourself: KME\(dim=…\)"):
+        add_bonus(config.copy(copy_frozen=False), vn.KME)
+    config.environment(observation_space=spaces.Box(-1, 1, (4,)))
+    with pytest.raises(ValueError, match=r"dim=3 and those it would see have 4 numbers"):
+        add_bonus(config.copy(copy_frozen=False), vn.KME(dim=3))
+    assert add_bonus(config.copy(copy_frozen=False), vn.KME) is not None

@@ -126,9 +126,9 @@ class Host:
 
 
 class Picture(gymnasium.Env[Any, Any]):
-    """Small pictures of noise."""
+    """Pictures of one shade, in floats as RLlib's networks want them."""
 
-    observation_space = gymnasium.spaces.Box(0, 255, (4, 4, 1), np.float32)
+    observation_space = gymnasium.spaces.Box(0, 255, (36, 36, 1), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
     def __init__(self, _: Any = None) -> None:
@@ -136,8 +136,8 @@ class Picture(gymnasium.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         self.time = 0
-        return np.zeros((4, 4, 1), np.float32), {}
+        return np.zeros((36, 36, 1), np.float32), {}
 
     def step(self, action: Any) -> Any:
         self.time += 1
-        return np.full((4, 4, 1), self.time, np.float32), 0.0, self.time == 8, False, {}
+        return np.full((36, 36, 1), self.time, np.float32), 0.0, self.time == 8, False, {}

@@ -73,7 +73,10 @@ def test_who_is_there(bonus: str, paired: bool, shares: tuple[int, ...]) -> None
     assert trainer.lanes[0].run.agents.log_temperature.shape == (1, len(shares))
 
 
-def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("own", [1.0, 0.0])
+def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(
+    own: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: list[Any] = []
     learn = pair.sac.learn
 
@@ -82,7 +85,9 @@ def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(monkey
         return learn(agent, batch, key, settings)
 
     monkeypatch.setattr(pair.sac, "learn", watched)
-    lane = counting(2, numbers={"discount": 0.5}).lanes[0]  # settings of its own: nothing compiled is used again
+    lane = counting(2, numbers={"discount": 0.5, "explorer_task": own}).lanes[
+        0
+    ]  # settings of its own: nothing compiled is used again
     states = lane.draw(1000)
     assert states.shape == (1, 2 * 8 * 3, 2)
     given.clear()
@@ -93,7 +98,9 @@ def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(monkey
     windows = jax.tree.map(lambda x: np.asarray(x[0]), lane.windows)
     powers = 0.5 ** np.arange(3) * windows.alive
     task, bonus = (windows.rewards * powers).sum(-1), 7.0 / float(lane.run.deviation[0]) * powers.sum(-1)
-    assert paid == pytest.approx(sorted(float(x[step].mean()) for x in (task, task + bonus) for step in range(2)), 1e-4)
+    assert paid == pytest.approx(
+        sorted(float(x[step].mean()) for x in (task, own * task + bonus) for step in range(2)), 1e-4
+    )
 
 
 def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
@@ -105,14 +112,19 @@ def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
     assert now > 0 and float(lane.run.deviation[0]) == pytest.approx(before + rate * (now - before), rel=1e-4)
 
 
-def test_a_bonus_inside_the_program_pays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = counting(2)
+@pytest.mark.parametrize("bonus", ["kme", "rnd", "re3"])
+def test_a_bonus_inside_the_program_pays_the_same(bonus: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"kme": {"clusters": 8}, "rnd": {"hidden": 8, "features": 4}, "re3": {"hidden": 8, "memory": 64}}
+    given: dict[str, Any] = {"bonuses": [bonus], "options": {bonus: sizes[bonus], "sac": TINY}}
+    other = counting(2, **given)
     rows = [other.turn()]
     monkeypatch.setattr(off_policy, "on_accelerator", lambda: True)
-    rows.append(counting(2).turn())
-    for here, there in zip(*rows, strict=True):
+    there = counting(2, **given)
+    assert there.lanes[0].inside and there.lanes[0].frozen is not None
+    rows.append(there.turn())
+    for here, now in zip(*rows, strict=True):
         for name in numbers(here):
-            assert here[name] == (None if there[name] is None else pytest.approx(there[name], rel=1e-3, abs=1e-4)), name
+            assert here[name] == (None if now[name] is None else pytest.approx(now[name], rel=1e-3, abs=1e-4)), name
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from voronaut.bonuses.hashcount import HashCount
+from voronaut.bonuses.kme import KME
 from voronaut.bonuses.re3 import RE3
 from voronaut.bonuses.rnd import RND
 from voronaut.training import population
@@ -50,6 +51,23 @@ def test_bad_states_go_one_by_one() -> None:
     together.update(states)
     assert together.rewards(states)[0, 3] == 0
     assert [m["states"] for m in together.metrics()] == [4, 5]
+
+
+@pytest.mark.parametrize("kind", [KME, HashCount])
+@pytest.mark.parametrize("how", [{}, {"threads": 2}])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_a_bad_state_of_one_run_lets_none_learn(kind: Any, how: dict[str, Any], bad: float) -> None:
+    together = Stack([kind(dim=2, seed=seed) for seed in range(RUNS)], **how)
+    states = np.random.default_rng(0).normal(size=(RUNS, 9, 2))
+    together.update(states)
+    before = [member.state_dict() for member in together.members]
+    states[-1, 3, 1] = bad
+    for learn in (together.update, together.step) if kind is KME else (together.update,):
+        with pytest.raises(ValueError, match="not finite"):
+            learn(states)
+        for member, old in zip(together.members, before, strict=True):
+            for name, array in member.state_dict().items():
+                np.testing.assert_array_equal(array, old[name])
 
 
 def test_on_a_cpu_neither_members_nor_states_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """An adapter on disk: its settings, its bonus and what it has not learned yet, in one npz without pickle."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ FORMAT = 1
 STATE, OWN = "state.", "adapter."
 
 
-def save(path: npz.Where, owner: str, payer: Payer, reader: Reader, **more: Any) -> None:
-    """Write everything but functions, which must be given again to `load`."""
+def save(
+    path: npz.Where, owner: str, payer: Payer, reader: Reader, state: Mapping[str, Any] | None = None, **more: Any
+) -> None:
+    """Write everything but functions, which must be given again to `load`; `state` has arrays of the adapter's own."""
     bonus = payer.bonus
     header = {
         "format": FORMAT,
@@ -37,7 +40,8 @@ def save(path: npz.Where, owner: str, payer: Payer, reader: Reader, **more: Any)
     }
     text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)
     learned = {STATE + name: np.asarray(array) for name, array in bonus.state_dict().items()}
-    npz.write(path, {"header": text, **learned, **{OWN + name: array for name, array in payer.state_dict().items()}})
+    own = {OWN + name: array for name, array in {**payer.state_dict(), **(state or {})}.items()}
+    npz.write(path, {"header": text, **learned, **own})
 
 
 class Kept:
@@ -70,11 +74,13 @@ class Kept:
             self.settings["scale"] = scale
         self.settings["bonus"] = _bonus(path, header) if bonus is None else bonus
 
-    def restore(self, payer: Payer) -> None:
-        """Put what was learned into the bonus, and the rest into the payer."""
+    def restore(self, payer: Payer) -> npz.Arrays:
+        """Put what was learned into the bonus, and the rest into the payer; returns it for the adapter's own part."""
         learned = {k.removeprefix(STATE): v for k, v in self._arrays.items() if k.startswith(STATE)}
         payer.bonus.load_state_dict(learned)
-        payer.load_state_dict({k.removeprefix(OWN): v for k, v in self._arrays.items() if k.startswith(OWN)})
+        own = {k.removeprefix(OWN): v for k, v in self._arrays.items() if k.startswith(OWN)}
+        payer.load_state_dict(own)
+        return own
 
 
 def _header(path: npz.Where, arrays: npz.Arrays, owner: str) -> dict[str, Any]:

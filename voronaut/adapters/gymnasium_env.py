@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from voronaut import npz
 from voronaut.adapters import files
 from voronaut.adapters.observations import Features, Reader
-from voronaut.adapters.payer import Payer, Scale
+from voronaut.adapters.payer import SCALE, Freezes, Payer, Scale, fitting
 from voronaut.missing import missing
 
 try:
     import gymnasium
+    import gymnasium.utils
     from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 except ModuleNotFoundError as error:
     raise missing(error, {"gymnasium"}, "gymnasium", "train") from error
@@ -21,7 +22,7 @@ except ModuleNotFoundError as error:
 Step = tuple[Any, Any, Any, Any, dict[str, Any]]
 
 
-class BonusVectorEnv(VectorWrapper):
+class BonusVectorEnv(Freezes, VectorWrapper):
     """Adds scale · r(s) to each reward of a VectorEnv, s being the state that the action led to.
 
     True final states in every autoreset mode: `info["final_obs"]` in SAME_STEP, the observation itself in NEXT_STEP and
@@ -31,7 +32,7 @@ class BonusVectorEnv(VectorWrapper):
 
     Args:
         env: the environments.
-        bonus: such as `vn.KME(dim=17)`.
+        bonus: such as `vn.KME(dim=17)`, or the class `vn.KME`, which is then made for the observations.
         scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
         update_every: vector steps between updates of the bonus, each with all states since the last one.
         warmup: vector steps at the beginning that are learned from but not paid.
@@ -46,7 +47,7 @@ class BonusVectorEnv(VectorWrapper):
         env: Any,
         bonus: Any,
         *,
-        scale: Scale = 0.01,
+        scale: Scale = SCALE,
         update_every: int = 1024,
         warmup: int = 0,
         features: Features | None = None,
@@ -56,16 +57,13 @@ class BonusVectorEnv(VectorWrapper):
     ) -> None:
         if not isinstance(env, VectorEnv):
             raise TypeError(f"BonusVectorEnv wraps a VectorEnv; got {type(env).__name__}. For one Env take BonusEnv.")
+        _check_unpaid(env)
         super().__init__(env)
-        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
         self.reader = Reader(env.single_observation_space, keys, features)
+        bonus = fitting(bonus, self.reader.dim)
+        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
         self.autoreset_mode = _mode(env, autoreset_mode)
         self._ended: NDArray[np.bool_] = np.zeros(env.num_envs, bool)
-
-    @property
-    def bonus(self) -> Any:
-        """The bonus in force."""
-        return self.payer.bonus
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start episodes, everywhere or where options["reset_mask"] says."""
@@ -119,7 +117,7 @@ class BonusVectorEnv(VectorWrapper):
         return {int(i): _row(final, int(i)) for i in np.flatnonzero(ended)}
 
 
-class BonusEnv(gymnasium.Wrapper):
+class BonusEnv(Freezes, gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     """The same for one `gymnasium.Env`; `info` gets `bonus` and `extrinsic_reward`. Arguments as above."""
 
     def __init__(
@@ -127,7 +125,7 @@ class BonusEnv(gymnasium.Wrapper):
         env: Any,
         bonus: Any,
         *,
-        scale: Scale = 0.01,
+        scale: Scale = SCALE,
         update_every: int = 1024,
         warmup: int = 0,
         features: Features | None = None,
@@ -136,14 +134,15 @@ class BonusEnv(gymnasium.Wrapper):
     ) -> None:
         if not isinstance(env, gymnasium.Env):
             raise TypeError(f"BonusEnv wraps one Env; got {type(env).__name__}. For a VectorEnv take BonusVectorEnv.")
-        super().__init__(env)
-        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
+        _check_unpaid(env)
+        gymnasium.utils.RecordConstructorArgs.__init__(  # for env.spec, with a copy of the bonus as it came
+            self, bonus=bonus, scale=scale, update_every=update_every, warmup=warmup, features=features, keys=keys,
+            total_steps=total_steps,
+        )  # fmt: skip
+        gymnasium.Wrapper.__init__(self, env)
         self.reader = Reader(env.observation_space, keys, features)
-
-    @property
-    def bonus(self) -> Any:
-        """The bonus in force."""
-        return self.payer.bonus
+        bonus = fitting(bonus, self.reader.dim)
+        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
 
     def step(self, action: Any) -> Step:
         """Take the action; the reward comes back with the bonus."""
@@ -165,6 +164,15 @@ class BonusEnv(gymnasium.Wrapper):
         loaded = BonusEnv(env, **kept.settings)
         kept.restore(loaded.payer)
         return loaded
+
+
+def _check_unpaid(env: Any) -> None:
+    while isinstance(env, gymnasium.Wrapper | VectorWrapper):
+        if isinstance(env, Freezes):
+            raise ValueError(
+                f"the environment is already in a {type(env).__name__}: it would be paid twice. Wrap it once."
+            )
+        env = env.env
 
 
 def _mode(env: Any, given: AutoresetMode | str | None) -> AutoresetMode:

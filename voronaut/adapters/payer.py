@@ -1,7 +1,8 @@
 """What every adapter does between two library calls: pay states, keep them, show them to the bonus later."""
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 Scale = float | Callable[[float], float]
+SCALE = 0.01  # the weight of a bonus where none is given, in every adapter
 NEEDED = ("rewards", "update", "metrics", "state_dict", "load_state_dict")
 
 
@@ -22,29 +24,27 @@ class Payer:
         warmup: vector steps that are learned from but not paid.
         total_steps: environment steps of the whole training, from which progress is known. Without it, whoever knows
             the progress sets the attribute `progress`.
+
+    `training` may be set to False, as VecNormalize's.
     """
 
     def __init__(
         self,
         bonus: Any,
         *,
-        scale: Scale = 0.01,
+        scale: Scale = SCALE,
         update_every: int = 1024,
         warmup: int = 0,
         total_steps: int | None = None,
     ) -> None:
-        lacks = [name for name in NEEDED if not callable(getattr(bonus, name, None))]
-        if lacks:
-            raise TypeError(
-                f"a bonus such as vn.KME(dim=…) is needed; {type(bonus).__name__} lacks {', '.join(lacks)}. "
-                "The environment comes first, the bonus second."
-            )
+        check_bonus(bonus)
         self.bonus, self.scale = bonus, _checked_scale(scale)
         self.update_every = _whole("update_every", update_every, 1)
         self.warmup = _whole("warmup", warmup, 0)
         self.total_steps = None if total_steps is None else _whole("total_steps", total_steps, 1)
         self.progress: float | None = None
         self.steps = self.env_steps = self.updates = 0
+        self.training = True
         self._pending: list[Floats] = []
 
     def pay(self, states: Floats) -> NDArray[np.float64]:
@@ -54,7 +54,12 @@ class Payer:
         return self.weight() * np.asarray(self.bonus.rewards(states), np.float64)
 
     def keep(self, states: Floats) -> None:
-        """One vector step is over and led to these states (n, d), which must be nobody else's memory."""
+        """One vector step is over and led to these states (n, d), which must be nobody else's memory.
+
+        Nothing is learned and nothing counted while `training` is False.
+        """
+        if not self.training:
+            return
         self._pending.append(states)
         self.steps += 1
         self.env_steps += len(states)
@@ -96,6 +101,65 @@ class Payer:
 
     def _known_progress(self) -> float | None:
         return self.progress if self.total_steps is None else min(1.0, self.env_steps / self.total_steps)
+
+
+class Freezes:
+    """What wrappers with a `payer` offer for evaluation: the bonus pays and learns nothing."""
+
+    payer: Payer
+
+    @property
+    def bonus(self) -> Any:
+        """The bonus in force."""
+        return self.payer.bonus
+
+    @property
+    def training(self) -> bool:
+        """Whether the bonus learns from steps."""
+        return self.payer.training
+
+    @training.setter
+    def training(self, on: bool) -> None:
+        self.payer.training = bool(on)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """`with env.frozen():` steps teach the bonus nothing, as in evaluation."""
+        before, self.training = self.training, False
+        try:
+            yield
+        finally:
+            self.training = before
+
+
+def fitting(bonus: Any, dim: int | None) -> Any:
+    """The bonus for states of length `dim` (None: not known); a class such as `vn.KME` is made for it."""
+    check_bonus(bonus)
+    if isinstance(bonus, type):
+        if dim is None:
+            raise ValueError(
+                f"the length of a state is not known here. Make the bonus yourself: {bonus.__name__}(dim=…)."
+            )
+        return bonus(dim)
+    wanted = getattr(bonus, "dim", None)
+    if None not in (wanted, dim) and wanted != dim and getattr(bonus, "features", None) is None:
+        name = type(bonus).__name__
+        raise ValueError(
+            f"the bonus is for states of dim={wanted} and those it would see have {dim} numbers. "
+            f"Make it {name}(dim={dim}), or pass the class {name} alone: it is then made to fit."
+        )
+    return bonus
+
+
+def check_bonus(bonus: Any) -> None:
+    """Refuse what is no bonus."""
+    lacks = [name for name in NEEDED if not callable(getattr(bonus, name, None))]
+    if lacks:
+        kind = bonus.__name__ if isinstance(bonus, type) else type(bonus).__name__
+        raise TypeError(
+            f"a bonus such as vn.KME(dim=…) or vn.KME is needed; {kind} lacks {', '.join(lacks)}. "
+            "The environment comes first, the bonus second."
+        )
 
 
 def _checked_scale(scale: Scale) -> Scale:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.adapters.observations import Features, Reader
-from voronaut.adapters.payer import Payer, Scale
+from voronaut.adapters.payer import SCALE, Payer, Scale, fitting
 from voronaut.missing import missing
 
 try:
@@ -36,7 +36,7 @@ def add_bonus(
     config: Any,
     bonus: Any,
     *,
-    scale: Scale = 0.01,
+    scale: Scale = SCALE,
     warmup: int = 0,
     keys: Sequence[str] | None = None,
     features: Features | None = None,
@@ -46,7 +46,8 @@ def add_bonus(
 
     Args:
         config: a `PPOConfig` (new API stack, one agent). A learner connector it has runs before the bonus.
-        bonus: such as `vn.KME(dim=17)`. Learners work on copies; `bonus_of(algorithm)` shows what was learned.
+        bonus: such as `vn.KME(dim=17)`, or, if the config has an observation_space, the class `vn.KME`, which is then
+            made to fit. Learners work on copies; `bonus_of(algorithm)` shows what was learned.
         scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
         warmup: training iterations at the beginning that are learned from but not paid.
         keys: of Dict observations, what the bonus sees, joined to one vector.
@@ -56,6 +57,8 @@ def add_bonus(
     if not isinstance(config, PPOConfig):
         raise TypeError(f"add_bonus needs a PPOConfig, whose learners see whole episodes; got {type(config).__name__}.")
     options: Any = {"scale": scale, "warmup": warmup, "keys": keys, "features": features, "total_steps": total_steps}
+    space = getattr(config, "observation_space", None)
+    bonus = fitting(bonus, None if space is None else Reader(space, keys, features).dim)
     BonusConnector(bonus, **options)  # refuses bad options here rather than on a distant learner
     before, packed = config._learner_connector, zlib.compress(cloudpickle.dumps(bonus))  # the config goes to everybody
 
@@ -85,7 +88,7 @@ class BonusConnector(ConnectorV2):  # type: ignore[misc, unused-ignore]
         self,
         bonus: Any,
         *,
-        scale: Scale = 0.01,
+        scale: Scale = SCALE,
         warmup: int = 0,
         keys: Sequence[str] | None = None,
         features: Features | None = None,
@@ -265,7 +268,8 @@ def _space_of(observations: Any) -> Any:
     """As much of the space as a Reader asks for; RLlib does not tell learners the environment's."""
     if isinstance(observations, Mapping):
         return SimpleNamespace(spaces={key: _space_of(part) for key, part in observations.items()})
-    return SimpleNamespace(shape=observations.shape[1:])
+    labels = observations.ndim == 1 and observations.dtype.kind in "iu"  # of a Discrete space of unknown size
+    return SimpleNamespace(shape=None if labels else observations.shape[1:], dtype=observations.dtype, high=None)
 
 
 def _digest(state: Mapping[str, Any]) -> bytes:

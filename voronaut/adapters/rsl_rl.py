@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.adapters.observations import Features
-from voronaut.adapters.payer import Payer, Scale
+from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.bonuses.base import TakesTensors
 from voronaut.missing import missing
 
@@ -25,7 +25,7 @@ def add_bonus(
     runner: Any,
     bonus: Any,
     *,
-    scale: Scale = 0.01,
+    scale: Scale = SCALE,
     warmup: int = 0,
     keys: Sequence[str] | None = None,
     features: Features | None = None,
@@ -38,7 +38,7 @@ def add_bonus(
 
     Args:
         runner: an `OnPolicyRunner` (one process) with PPO.
-        bonus: such as `vn.KME(dim=48, init="data")`.
+        bonus: such as `vn.KME(dim=48, init="data")`, or the class `vn.KME`, which is then made for the observations.
         scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
         warmup: rollouts at the beginning that are learned from but not paid.
         keys: observation groups that the bonus sees, joined to one vector. None: those of the actor.
@@ -48,14 +48,17 @@ def add_bonus(
             nowhere; then steps that end an episode earn no bonus and are not learned from.
         total_steps: environment steps of the training, for a `scale` that is a function.
     """
-    payer = Payer(bonus, scale=scale, update_every=1, warmup=warmup, total_steps=total_steps)
+    check_bonus(bonus)
     if not isinstance(getattr(runner, "alg", None), PPO):
         raise TypeError(f"add_bonus wants an OnPolicyRunner with PPO; got {type(runner).__name__}.")
     if hasattr(runner.alg, "bonus"):
         raise ValueError("this runner has a bonus already. Make a new runner for another one.")
     if runner.is_distributed:
         raise ValueError("add_bonus works in one process; several would cluster apart. Train on one GPU.")
-    return RunnerBonus(runner, payer, _keys(runner, keys, features), features, final)
+    chosen = _keys(runner, keys, features)
+    bonus = fitting(bonus, _dim(runner.alg.storage.observations, chosen, features))
+    payer = Payer(bonus, scale=scale, update_every=1, warmup=warmup, total_steps=total_steps)
+    return RunnerBonus(runner, payer, chosen, features, final)
 
 
 class RunnerBonus:
@@ -202,6 +205,13 @@ def _keys(runner: Any, keys: Sequence[str] | None, features: Features | None) ->
     if not keys or not set(keys) <= there:
         raise ValueError(f"keys={list(keys)} must name some of the observation groups; there are {sorted(there)}.")
     return list(keys)
+
+
+def _dim(observations: Any, keys: list[str] | None, features: Features | None) -> int | None:
+    """Numbers in a state, from the storage (t, n, …); None if a function makes the states or an image is among them."""
+    if keys is None or features is not None or any(observations[key].ndim != 3 for key in keys):
+        return None
+    return sum(int(observations[key].shape[2]) for key in keys)
 
 
 def _vector(key: str, part: torch.Tensor) -> torch.Tensor:

@@ -1,13 +1,14 @@
 """TorchRL: a transform that writes `intrinsic_reward` and, if asked, adds it to `reward`."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.adapters.observations import Features
-from voronaut.adapters.payer import Payer, Scale
+from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.missing import missing
 
 try:
@@ -24,10 +25,12 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
 
     Belongs in an environment, around all of its workers: `TransformedEnv(SerialEnv(…), BonusTransform(bonus))`. Rewards
     are paid against the bonus as it is; every `update_every` steps it learns from all states since the last time.
-    `env.state_dict()` carries the bonus. Evaluate in an environment without this transform.
+    `env.state_dict()` carries the bonus. Evaluate in an environment without this transform, or `with
+    transform.frozen():`, which teaches the bonus nothing. (`training` is torch's and says nothing about that.)
 
     Args:
-        bonus: such as `vn.KME(dim=17)`.
+        bonus: such as `vn.KME(dim=17)`, or the class `vn.KME`, which is made for the observations once the transform is
+            in an environment.
         scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
         update_every: steps of the (batched) environment between updates of the bonus.
         warmup: steps at the beginning that are learned from but not paid.
@@ -43,7 +46,7 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         self,
         bonus: Any,
         *,
-        scale: Scale = 0.01,
+        scale: Scale = SCALE,
         update_every: int = 1024,
         warmup: int = 0,
         add_to_reward: bool = False,
@@ -54,16 +57,40 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         total_steps: int | None = None,
     ) -> None:
         super().__init__(in_keys=list(in_keys), out_keys=[out_key] + ["extrinsic_reward"] * add_to_reward)
-        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
+        check_bonus(bonus)
         self.reward_key, self.add_to_reward, self.features = reward_key, add_to_reward, features
+        self._options: Any = {
+            "scale": scale,
+            "update_every": update_every,
+            "warmup": warmup,
+            "total_steps": total_steps,
+        }
+        self._given, self._payer = bonus, None if isinstance(bonus, type) else Payer(bonus, **self._options)
+
+    @property
+    def payer(self) -> Payer:
+        """What pays; a class is made into a bonus when it is first asked for."""
+        if self._payer is None:
+            self._payer = Payer(fitting(self._given, self._dim()), **self._options)
+        return self._payer
 
     @property
     def bonus(self) -> Any:
         """The bonus in force."""
         return self.payer.bonus
 
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Steps inside teach the bonus nothing."""
+        before, self.payer.training = self.payer.training, False
+        try:
+            yield
+        finally:
+            self.payer.training = before
+
     def transform_reward_spec(self, reward_spec: Any) -> Any:
-        """The new entries look like the reward."""
+        """The new entries look like the reward. Here the environment is known, and the bonus must fit it."""
+        self._check_place()
         like = reward_spec[self.reward_key]
         for key in self.out_keys:
             reward_spec[key] = Unbounded(shape=like.shape, device=like.device, dtype=like.dtype)
@@ -107,6 +134,23 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
                 f"features must turn {count} observations into an array ({count}, dim); got shape {states.shape}."
             )
         return states
+
+    def _dim(self) -> int | None:
+        """Numbers in a state, if the environment around says it and no function makes the states."""
+        parent = self.parent
+        if parent is None or self.features is not None:
+            return None
+        axes = len(parent.batch_size)
+        shapes = [parent.observation_spec[key].shape[axes:] for key in self.in_keys]
+        return sum(shape.numel() for shape in shapes) if all(len(shape) == 1 for shape in shapes) else None
+
+    def _check_place(self) -> None:
+        if not isinstance(self._given, type):
+            fitting(self._given, self._dim())
+        around: Any = self.container.transform if self.container is not None else self
+        inside = getattr(around, "transforms", [self])
+        if sum(isinstance(each, BonusTransform) for each in inside) > 1:
+            raise ValueError("the environment has two BonusTransforms: it would be paid twice. Leave one out.")
 
     def _check_batched_worker_compat(self) -> None:
         raise ValueError(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from voronaut import machine
+from voronaut import views as judge
 from voronaut.bench import measure
 from voronaut.kernels import cpu
 from voronaut.kernels.compiled import compiled
@@ -18,7 +19,15 @@ from voronaut.kernels.rules import Rules
 CLUSTERS = (300, 3000)
 DIMS = (5, 17, 24, 67, 78)
 STATES = 16_384
-RULES = Rules(step_size=0.05, balance=1e-4)
+STEP = 0.05
+RULES = Rules(step_size=STEP, balance=1e-4)
+VIEWS = (
+    (67, 1, 32),
+    (67, 2, 64),
+    (1, 67, 300),
+    (1, 17, 300),
+    (1, 4, 300),
+)  # how many, of how many coordinates, clusters
 AIMS = {"update": "2x", "rewards": "4x at d = 17, 2x at d = 67", "step": "8x"}
 
 
@@ -54,11 +63,41 @@ def row(clusters: int, dim: int, micros: dict[str, float]) -> dict[str, Any]:
     return {"clusters": clusters, "dim": dim, **micros, **ratios}
 
 
+def view_cost(views: int, view_dim: int, clusters: int, states: int = STATES, budget: float = 3.0) -> dict[str, float]:
+    """Microseconds per state of views, settled on Gaussian states, and beside them of 300 clusters without balance."""
+    dim, rng, alone = max(views, view_dim), np.random.default_rng(0), Rules(STEP, 0.0)
+    batch, columns = rng.normal(size=(states, dim)).astype(np.float32), judge.columns(dim, views, view_dim, 0)
+    centers = np.stack([judge.start(batch[:, own].astype(float), clusters, 0).centers for own in columns]).astype(
+        np.float32
+    )
+    now = cpu.views.Views(columns, centers, np.ones((views, clusters)), np.zeros(views))
+    one, ones, order = batch[:300].copy(), np.ones(min(300, states), np.int64), np.arange(states)
+    for _ in range(3):
+        now, one = cpu.views.update(now, batch, STEP), cpu.update(one, ones, batch, order, alone)[0]
+    ready, weights, prepared = cpu.views.prepare(now), np.ones(views), cpu.prepare(one, ones, 0.0)
+    work = {
+        "rewards": lambda: cpu.views.rewards(ready, weights, batch, STEP),
+        "update": lambda: cpu.views.update(now, batch, STEP),
+        "step": lambda: cpu.views.step(now, batch, STEP),
+        "prepare": lambda: cpu.views.prepare(now),
+        "one's rewards": lambda: cpu.rewards(prepared, batch, alone),
+        "one's update": lambda: cpu.update(one, ones, batch, order, alone),
+    }
+    return {name: took / states * 1e6 for name, took in measure.seconds(work, budget=budget).items()}
+
+
+def view_row(views: int, view_dim: int, clusters: int, micros: dict[str, float]) -> dict[str, Any]:
+    """A line of the table: times, and ratios to one clustering of the whole state."""
+    ratios = {f"{name}/one's": micros[name] / micros[f"one's {name}"] for name in ("rewards", "update")}
+    return {"views": views, "coordinates": view_dim, "clusters": clusters, **micros, **ratios}
+
+
 def run(folder: Path) -> str:
     """Measure, keep tables and a plot in `folder`, and return the tables."""
     grid = [row(k, d, cost(k, d)) for k in CLUSTERS for d in DIMS]
     growth_k = [row(k, 17, cost(k, 17, budget=1.0)) for k in (50, 100, 200, 300, 600, 1200, 2400)]
     growth_d = [row(300, d, cost(300, d, budget=1.0)) for d in (2, 4, 8, 16, 32, 64, 128)]
+    views = [view_row(*shape, view_cost(*shape)) for shape in VIEWS]
     text = "\n\n".join(
         [
             f"# Kernels: microseconds per state, {STATES} float32 states, one thread",
@@ -70,9 +109,13 @@ def run(folder: Path) -> str:
             measure.table(growth_k),
             "## Growth with the dimension (k = 300)",
             measure.table(growth_d),
+            "## Views: many small clusterings at once",
+            "`one's`: 300 clusters of the whole state without balance, in the same run. All per state, `prepare` too. "
+            "Aims: rewards 5 µs for 67 pairs, 2 µs for 67 singles; for one view no more than `one's`.",
+            measure.table(views),
         ]
     )
-    result = {"machine": machine.describe(), "grid": grid, "growth_k": growth_k, "growth_d": growth_d}
+    result = {"machine": machine.describe(), "grid": grid, "growth_k": growth_k, "growth_d": growth_d, "views": views}
     measure.keep(folder, "kernels", result, text)
     plot(result, folder / "kernels.png")
     return text

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import check_on_bad, like, read
+from voronaut.bonuses.turns import Turns, in_turn
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio, odd: spreads codes over a table of 2^b slots
 
@@ -38,6 +39,7 @@ class HashCount(Saved):
         self._directions = np.random.default_rng(seed).standard_normal((dim, bits))
         self._counts = np.zeros(2**table_bits, np.int64)
         self._bad = 0
+        self._turns = Turns()
 
     @property
     def params(self) -> dict[str, Any]:
@@ -58,18 +60,21 @@ class HashCount(Saved):
             codes = (codes * GOLDEN) >> np.uint64(64 - self.table_bits)
         return codes.astype(np.int64)
 
+    @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,): 1 for a code never visited, less with every visit."""
         batch = read(next_states, self.dim, on_bad=self.on_bad, dtype=np.float64)
         counts = self._counts[self.slots(batch.states)]
         return like(next_states, batch.restore((1 / np.sqrt(counts + 1.0)).astype(np.float32)))
 
+    @in_turn
     def update(self, next_states: Any) -> None:
         """Count every state of the batch, repetitions too."""
         batch = read(next_states, self.dim, on_bad=self.on_bad, dtype=np.float64)
         np.add.at(self._counts, self.slots(batch.states), 1)
         self._bad += batch.bad
 
+    @in_turn
     def metrics(self) -> dict[str, float]:
         """States counted, slots in use, and the chance that a new code meets a taken slot."""
         taken = int(np.count_nonzero(self._counts))
@@ -80,11 +85,13 @@ class HashCount(Saved):
             "bad_states": float(self._bad),
         }
 
+    @in_turn
     def state_dict(self) -> State:
         """The table, the directions and how many states were set aside."""
         bad = np.asarray(self._bad, np.int64)
         return {"counts": self._counts.copy(), "directions": self._directions.copy(), "bad": bad}
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a table of the same size."""
         check_state(state, self.state_dict(), "HashCount")

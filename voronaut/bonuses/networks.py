@@ -21,6 +21,8 @@ Array = Any  # a NumPy or a JAX array: the first call carries the former to the 
 Layers = list[tuple[Array, Array]]
 GAIN = 2**0.5
 BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
+FULL = lax.Precision.HIGHEST
+GROUP = 128  # candidates whose nearest is sought first
 ROUNDING = 2.0**-24  # of one float32 operation
 SPARE = 4  # neighbours ranked beyond the k-th, so that rounding in the ranking can be noticed
 
@@ -82,17 +84,18 @@ def pad(rows: NDArray[Any], length: int) -> NDArray[Any]:
     return np.concatenate([rows, np.zeros((length - len(rows), *rows.shape[1:]), rows.dtype)])
 
 
-def forward(layers: Layers, rows: Array) -> Array:
-    """W₃ relu(W₂ relu(W₁ x)): full float32 products, on a GPU too."""
+def forward(layers: Layers, rows: Array, precision: lax.Precision = FULL) -> Array:
+    """W₃ relu(W₂ relu(W₁ x)): full float32 products, on a GPU too, if nothing else is said."""
     for weight, bias in layers[:-1]:
-        rows = jax.nn.relu(jnp.matmul(rows, weight, precision=lax.Precision.HIGHEST) + bias)
+        rows = jax.nn.relu(jnp.matmul(rows, weight, precision=precision) + bias)
     weight, bias = layers[-1]
-    return jnp.matmul(rows, weight, precision=lax.Precision.HIGHEST) + bias
+    return jnp.matmul(rows, weight, precision=precision) + bias
 
 
-def prediction_errors(target: Layers, predictor: Layers, rows: Array) -> Array:
+def prediction_errors(target: Layers, predictor: Layers, rows: Array, precision: lax.Precision = FULL) -> Array:
     """‖f̂(x) − f(x)‖² / h: (n, d) -> (n,)."""
-    return jnp.square(forward(predictor, rows) - lax.stop_gradient(forward(target, rows))).mean(axis=-1)
+    fixed = lax.stop_gradient(forward(target, rows, precision))
+    return jnp.square(forward(predictor, rows, precision) - fixed).mean(axis=-1)
 
 
 def distill(learner: Learner, rows: Array, weights: Array, rate: Array) -> tuple[Learner, Array]:
@@ -142,6 +145,40 @@ def nearest(queries: Array, own: Array, candidates: Array, count: Array, k: int,
     parts = queries.reshape(-1, block, queries.shape[1]), own.reshape(-1, block)
     distances, certain = lax.map(some, parts)
     return distances.reshape(-1), certain.reshape(-1)
+
+
+def kth_distance(queries: Array, candidates: Array, count: Array, k: int) -> Array:
+    """‖q − c‖ to the k-th nearest of the first `count` candidates, for programs: (n, d), (m, d) -> (n,).
+
+    Ranked as in `nearest`, but without the proof that rounding overlooked none. The nearest k lie in the k groups whose
+    nearest are nearest: so no row is sorted whole, which is what XLA can make of `top_k` over many rows.
+    """
+    exists = jnp.arange(len(candidates)) < count
+    mean = jnp.where(exists[:, None], candidates, 0).sum(axis=0) / jnp.maximum(count, 1)
+    centered = candidates - mean
+    rough = jnp.square(centered).sum(axis=1) - 2 * jnp.matmul(queries - mean, centered.T, precision=FULL)
+    filler = ((0, 0), (0, -len(candidates) % GROUP))
+    rough = jnp.pad(jnp.where(exists, rough, jnp.inf), filler, constant_values=jnp.inf)
+    grouped = rough.reshape(len(queries), -1, GROUP)
+    ranked = min(k + SPARE, len(candidates))
+    nearest, groups = _least(grouped.min(axis=-1), min(ranked, grouped.shape[1]))
+    among = jnp.take_along_axis(grouped, groups[..., None], axis=1)
+    among = jnp.where(jnp.isinf(nearest)[..., None], jnp.inf, among).reshape(len(queries), -1)
+    distances, inside = _least(among, ranked)
+    found = jnp.take_along_axis(groups, inside // GROUP, axis=1) * GROUP + inside % GROUP
+    exact = jnp.square(queries[:, None, :] - candidates[jnp.minimum(found, len(candidates) - 1)]).sum(axis=-1)
+    return jnp.sqrt(jnp.sort(jnp.where(jnp.isinf(distances), jnp.inf, exact), axis=1)[:, k - 1])
+
+
+def _least(values: Array, k: int) -> tuple[Array, Array]:
+    """The k least of each row and where they are, (n, m) -> (n, k), the least first."""
+    found: list[tuple[Array, Array]] = []
+    for _ in range(k):
+        place = values.argmin(axis=1)
+        found.append((values.min(axis=1), place))
+        values = jnp.where(jnp.arange(values.shape[1]) == place[:, None], jnp.inf, values)
+    least, places = (jnp.stack(part, axis=1) for part in zip(*found, strict=True))
+    return least, places
 
 
 def stacked(trees: Sequence[Any]) -> Any:

@@ -1,7 +1,7 @@
 """State entropy with a random encoder (Seo et al. 2021): a state far from its neighbours is worth a visit."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +9,22 @@ from numpy.typing import NDArray
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import check_on_bad, like, read
+from voronaut.bonuses.turns import Turns, in_turn
 
 BLOCK = 2048  # rows per encoder pass
 PAIRS = 2**20  # distances held at once on a CPU (4 MB)
 WIDE_PAIRS = 2**25  # the same on an accelerator (128 MB for each run)
 NAMES = ("dim", "seed", "neighbors", "hidden", "features", "memory", "on_bad")
 Rows = NDArray[np.float32]
+
+
+class Frozen(NamedTuple):
+    """Encoder and memory as they are, for programs that pay by them."""
+
+    encoder: Any
+    stored: Rows
+    filled: NDArray[np.int32]
+    neighbors: NDArray[np.bool_]  # as many as it is long: a shape is known when a program is compiled
 
 
 class RE3(Saved):
@@ -50,6 +60,7 @@ class RE3(Saved):
         self._encoder: Any = None
         self._stored = np.zeros((memory, features), np.float32)
         self._seen, self._bad = 0, 0
+        self._turns = Turns()
 
     @property
     def params(self) -> dict[str, Any]:
@@ -81,12 +92,14 @@ class RE3(Saved):
         codes = [np.asarray(net.forward_one(self.encoder, net.pad(p, net.roomy(len(p)))))[: len(p)] for p in parts]
         return np.concatenate(codes or [np.zeros((0, self.features), np.float32)])
 
+    @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,)."""
         batch = read(next_states, self.dim, on_bad=self.on_bad)
         self._check_enough(len(batch.states))
         return like(next_states, batch.restore(self._pay(self.encode(batch.states))))
 
+    @in_turn
     def update(self, next_states: Any) -> None:
         """Store the encodings over the oldest ones; without a memory, nothing."""
         batch = read(next_states, self.dim, on_bad=self.on_bad)
@@ -95,10 +108,12 @@ class RE3(Saved):
         self._bad += batch.bad
         self._store(self.encode(batch.states[-self.memory :]), len(batch.states))
 
+    @in_turn
     def metrics(self) -> dict[str, float]:
         """How much of the memory is filled."""
         return {"states": float(self._seen), "stored": float(self._filled), "bad_states": float(self._bad)}
 
+    @in_turn
     def state_dict(self) -> State:
         """The encoder, and the memory where there is one."""
         state: State = _net().to_arrays(self.encoder, "encoder")
@@ -107,6 +122,7 @@ class RE3(Saved):
             state["seen"], state["bad"] = np.asarray(self._seen, np.int64), np.asarray(self._bad, np.int64)
         return state
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over an encoder and a memory of the same size."""
         check_state(state, self.state_dict(), "RE3")
@@ -141,6 +157,21 @@ class RE3(Saved):
         stored = self._stored.copy()
         stored[places] = codes
         self._stored, self._seen = stored, self._seen + count
+
+    def frozen(self) -> Frozen | None:
+        """What pays as it is now; None without a memory: then the batch itself would have to be one."""
+        if not self.memory:
+            return None
+        return Frozen(self.encoder, self._stored, np.asarray(self._filled, np.int32), np.ones(self.neighbors, bool))
+
+    @staticmethod
+    def pay(frozen: Frozen, states: Any) -> Any:
+        """(n, dim) -> (n,): rewards of float32 states, inside a program."""
+        net, k = _net(), len(frozen.neighbors)
+        good = net.jnp.isfinite(states).all(axis=1)
+        codes = net.forward(frozen.encoder, net.jnp.where(good[:, None], states, 0))
+        distances = net.kth_distance(codes, frozen.stored, frozen.filled, k)
+        return net.jnp.where(good & (frozen.filled >= k), net.jnp.log1p(distances), 0)
 
     @staticmethod
     def rewards_many(members: Sequence["RE3"], batches: NDArray[Any]) -> NDArray[np.float32]:

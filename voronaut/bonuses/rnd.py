@@ -1,7 +1,7 @@
 """Random network distillation (Burda et al. 2018): what a network cannot yet predict is new."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +10,26 @@ from voronaut.bonuses import running
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, like, read
+from voronaut.bonuses.turns import Turns, in_turn
 
 if TYPE_CHECKING:
-    from voronaut.bonuses.networks import Learner
+    from voronaut.bonuses.networks import Layers, Learner
 
 BLOCK = 512  # rows per forward pass on a CPU: two megabytes of activations
 WIDE_BLOCK = 16384  # the same on an accelerator
 NAMES = ("dim", "seed", "hidden", "features", "learning_rate", "batch_size", "fraction", "clip", "on_bad")
 Minibatches = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # rows (b, dim), weights (b,)
+
+
+class Frozen(NamedTuple):
+    """Networks and statistics as they are, for programs that pay by them."""
+
+    target: "Layers"
+    predictor: "Layers"
+    mean: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    clip: NDArray[np.float32]
+    deviation: NDArray[np.float32]
 
 
 class RND(Saved):
@@ -58,6 +70,7 @@ class RND(Saved):
         self._learner: Learner | None = None
         self._states, self._errors = running.start((dim,)), running.start()
         self._updates, self._bad, self._loss = 0, 0, 0.0
+        self._turns = Turns()
 
     @property
     def params(self) -> dict[str, Any]:
@@ -73,6 +86,7 @@ class RND(Saved):
             self._learner = net.jax.device_put(net.start_learner(self.seed, sizes))
         return self._learner
 
+    @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,): the prediction errors in units of σ."""
         net, batch, learner = _net(), self._read(next_states), self.learner
@@ -82,6 +96,7 @@ class RND(Saved):
         whole = np.concatenate([np.asarray(e) for e in errors] or [np.zeros(0, np.float32)])[: len(rows)]
         return like(next_states, batch.restore(whole / np.float32(self.deviation)))
 
+    @in_turn
     def update(self, next_states: Any) -> None:
         """Statistics, then one pass over the chosen states."""
         batch = self._read(next_states)
@@ -95,6 +110,7 @@ class RND(Saved):
             found.append(np.asarray(errors)[weights > 0])
         self._finish(learner, np.concatenate(found))
 
+    @in_turn
     def metrics(self) -> dict[str, float]:
         """States seen, the last update's mean error before each step, and σ."""
         return {
@@ -110,6 +126,7 @@ class RND(Saved):
         """σ, kept above 1 % of the mean error (equal errors have no spread to divide by); 1 before the first update."""
         return max(float(self._errors.deviation), 0.01 * float(self._errors.mean)) or 1.0
 
+    @in_turn
     def state_dict(self) -> State:
         """Networks, Adam, both running statistics and the counters. Minibatches depend on seed and updates only."""
         learner, net = self.learner, _net()
@@ -121,6 +138,7 @@ class RND(Saved):
         loss = np.asarray(self._loss, np.float64)
         return {**layers, **statistics, **counters, "steps": np.array(learner.steps), "loss": loss}
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over networks of the same size and all statistics."""
         check_state(state, self.state_dict(), "RND")
@@ -140,8 +158,11 @@ class RND(Saved):
 
     def _normalised(self, states: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
         """clip((s − mean) / deviation, ±clip) in float32; (s − 0) / 1 before the first update."""
-        scale = np.sqrt(self._states.variance + 1e-8) if self._states.seen else np.ones(self.dim)
-        return np.clip((states - self._states.mean) / scale, -self.clip, self.clip).astype(np.float32)
+        return np.clip((states - self._states.mean) / self._scale, -self.clip, self.clip).astype(np.float32)
+
+    @property
+    def _scale(self) -> NDArray[np.float64]:
+        return np.sqrt(self._states.variance + 1e-8) if self._states.seen else np.ones(self.dim)
 
     def _minibatches(self, states: NDArray[np.floating[Any]]) -> Minibatches:
         """A random `fraction` of the states, normalised, in pieces; a short piece is filled with rows of weight 0."""
@@ -160,6 +181,23 @@ class RND(Saved):
         self._errors = running.absorb(self._errors, errors)
         self._learner, self._loss = learner, float(errors.mean())
         self._updates += 1
+
+    def frozen(self) -> Frozen:
+        """What pays as it is now; the networks stay where they are."""
+        numbers = (self._states.mean, self._scale, self.clip, self.deviation)
+        return Frozen(self.learner.target, self.learner.predictor, *(np.asarray(x, np.float32) for x in numbers))
+
+    @staticmethod
+    def pay(frozen: Frozen, states: Any) -> Any:
+        """(n, dim) -> (n,): rewards of float32 states, inside a program, with the device's usual products."""
+        # In TF32 a feature is off by some 4e-4 of its size, far below the errors that RND is paid for; full float32
+        # would cost an accelerator several times as much, and this is most of what RND costs.
+        net = _net()
+        jnp, usual = net.jnp, net.lax.Precision.DEFAULT
+        good = jnp.isfinite(states).all(axis=1)
+        rows = jnp.clip((states - frozen.mean) / frozen.scale, -frozen.clip, frozen.clip)
+        errors = net.prediction_errors(frozen.target, frozen.predictor, jnp.where(good[:, None], rows, 0), usual)
+        return jnp.where(good, errors / frozen.deviation, 0)
 
     @staticmethod
     def rewards_many(members: Sequence["RND"], batches: NDArray[Any]) -> NDArray[np.float32]:

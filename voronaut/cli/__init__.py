@@ -22,6 +22,7 @@ BENCHES = {
 }
 EXPERIMENTS = {
     "exploration": "six sparse tasks, PPO alone and with KME, RND and RE3",
+    "hard": "the same tasks with SAC, alone and as a pair of explorer and exploiter with KME and others",
     "scale": "the weight of each bonus on Cheetah",
     "parameters": "KME's parameters on Cheetah, one at a time",
     "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
@@ -107,7 +108,12 @@ def _add_train(menu: Any) -> None:
 
 def _add_eval(menu: Any) -> None:
     command = menu.add_parser("eval", help="returns of a trained policy, and a video of it")
-    command.add_argument("folder", type=Path, metavar="DIR/kme-0", help="the folder of one run")
+    command.add_argument(
+        "folder",
+        type=Path,
+        metavar="DIR/kme-0",
+        help="the folder of one run, or hard/humanoid-run: a policy of ours",
+    )
     command.add_argument("--episodes", type=int, default=10, help="episodes of each kind (%(default)s)")
     command.add_argument("--seed", type=int, default=1_000_000, help="of the episodes (%(default)s)")
     command.add_argument("--video", type=Path, metavar="out.mp4", help="film one episode with the mean action")
@@ -132,7 +138,10 @@ def _add_reproduce(menu: Any) -> None:
         help="a task or a cell such as cheetah-run-paper; of entropy a part, of chunks a stream; repeatable",
     )
     add("--method", action="append", dest="methods", metavar="NAME", help="none, kme, rnd or re3; repeatable (all)")
-    add("--seeds", type=int, metavar="N", help="seeds per cell (exploration: 5, sb3: 2, scale and parameters: 3)")
+    add("--cells", action="append", metavar="CELL:METHOD+METHOD,…", help="of hard: cells and, behind a colon, methods "
+        "that are run side by side, such as cheetah-0.25:kme+none,acrobot (all that is planned)")  # fmt: skip
+    add("--seeds", type=_seeds, metavar="N", help="seeds per cell (exploration: 5, sb3: 2, scale and parameters: 3); "
+        "of hard: which, such as 100-104")  # fmt: skip
     add(
         "--steps",
         type=_number,
@@ -145,6 +154,8 @@ def _add_reproduce(menu: Any) -> None:
     add("--figures", type=Path, metavar="DIR", help="where figures are drawn at the end (in docs/figures)")
     add("--processes", type=int, default=1, metavar="N", help="jobs side by side, of entropy only (%(default)s)")
     add("--draw", action="store_true", help="only redraw the figures from the result files")
+    add("--freeze", action="store_true", help="of hard: write every setting to settings.json in --results; from then "
+        "on only such runs are begun, and only such count")  # fmt: skip
     add("--status", action="store_true", help="show what is done, under way and missing, and run nothing")
     command.set_defaults(run=commands.run_reproduce)
 
@@ -224,9 +235,12 @@ def _number(text: str) -> float:
 
 def _seeds(text: str) -> int | list[int]:
     try:
-        return [int(part) for part in text.split(",") if part] if "," in text else int(text)
+        if "," not in text and "-" not in text:
+            return int(text)
+        ends = [part.split("-") for part in text.split(",") if part]
+        return [seed for each in ends for seed in range(int(each[0]), int(each[-1]) + 1)]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a count nor a list such as 0,1,2") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a count nor a list such as 0,1,2 or 100-104") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -235,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, options_rest = parser().parse_known_args(arguments)
     options.rest = options_rest
     try:
-        if options_rest and options.command != "train":
+        if options_rest and options.command != "train" and getattr(options, "what", "") != "hard":
             raise ValueError(f"unknown: {' '.join(options_rest)}. See voronaut {options.command} --help.")
         code = int(options.run(options))
         sys.stdout.flush()

@@ -54,6 +54,15 @@ def run_reproduce(options: argparse.Namespace) -> int:
     """`voronaut reproduce`."""
     import importlib
 
+    hard = options.what == "hard"
+    if not hard and (options.rest or options.cells or options.freeze or isinstance(options.seeds, list)):
+        raise ValueError("--cells, --freeze, a list of --seeds and --sac.… are for reproduce hard.")
+    if hard and isinstance(options.seeds, int):
+        raise ValueError("the seeds of hard are numbered: write --seeds 100-104, or a list such as 100,102.")
+    given = bonus_options(options.rest)
+    if set(given) - {"sac"}:
+        raise ValueError(f"only --sac.… can be chosen here; got {', '.join(given)}.")
+    options.numbers = given.get("sac", {})
     return int(importlib.import_module(f"voronaut.experiments.{options.what}").reproduce(options))
 
 
@@ -61,6 +70,10 @@ def run_eval(options: argparse.Namespace) -> int:
     """`voronaut eval`."""
     from voronaut.training.command import evaluate
 
+    if options.folder.parts[:1] == ("hard",) and not options.folder.exists():
+        from voronaut.experiments import hard
+
+        options.folder = hard.best_policy("/".join(options.folder.parts[1:]))
     return evaluate(options.folder, options.episodes, options.seed, options.video)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from voronaut.demo import maze
-from voronaut.experiments import chunks, entropy, exploration, parameters, sb3, scale
+from voronaut.experiments import chunks, entropy, exploration, hard, parameters, sb3, scale
 from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.common.sweep import Data, Plan
 from voronaut.experiments.exploration.figures import METHODS
@@ -24,6 +24,7 @@ def pages() -> dict[Path, dict[str, str]]:
     cost = bonus_cost(json.loads((BENCHMARKS / "bonuses.json").read_text()))
     docs = {
         "results": results(),
+        "hard": hard.computed(),
         "entropy_experiments": entropy.computed(),
         "entropy": {"cost": entropy_cost(json.loads((BENCHMARKS / "entropy.json").read_text()))},
         "performance": {"cost": cost},

@@ -139,7 +139,7 @@ def _usual(learner: str) -> Usual:
         )  # fmt: skip
     from voronaut.training import pair
 
-    bonuses = {name: {"scale": 1} for name in BONUSES} | {"kme": {"scale": 1, "init": "data"}}
+    bonuses = {name: {"scale": 1} for name in BONUSES}
     return Usual(1_000_000, 16, 10_240, bonuses, pair.NAMES, pair.settings)
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from voronaut import npz
 from voronaut.bonuses import bonus_class
 from voronaut.bonuses.base import PaysInPrograms
+from voronaut.bonuses.networks import stacked
 from voronaut.entropy.batch import batch_entropy
-from voronaut.learners import runs
 from voronaut.tasks.base import Step, VectorTask
 from voronaut.training import checkpoint, policy, replay
 from voronaut.training.config import Config, Method
@@ -146,7 +146,7 @@ class SACTrainer:
         for lane, rows in self._lanes():
             if lane.inside:
                 own = [bonus.frozen() for bonus in self.bonuses.members()[rows] if bonus.pays]
-                lane.frozen = jax.device_put(runs.stack(own)) if own else None
+                lane.frozen = stacked(own) if own else None
 
     # What the folder asks for
 

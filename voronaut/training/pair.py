@@ -38,6 +38,7 @@ class Settings:
     memory: int = 0  # transitions of a run that are remembered; 0 for all
     absorb_every: int = 64  # vector steps after which the bonus learns what is new
     explorer_share: float = 0.5  # of the environments, at least one
+    explorer_task: float = 1.0  # weight of the task's reward for the explorer: 0 leaves it the bonus alone
     agent: sac.Settings = dataclasses.field(default_factory=sac.Settings)
 
     def __post_init__(self) -> None:
@@ -59,6 +60,7 @@ COUNTS = tuple(each.name for kind in (Settings, sac.Settings) for each in datacl
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "usual": {},
     "small": {"width": 128, "batch": 128, "gradient_steps": 4},  # for a core or two
+    "large": {"width": 512},  # for an accelerator and bodies with many joints
 }
 
 
@@ -131,7 +133,8 @@ def learn(
 ) -> tuple[Run, Stats]:
     """All gradient steps of a vector step: windows (steps, batch, …) and what their states earn, (steps, batch, n).
 
-    Agent i is paid by the task and weights[i] times the bonus, which is in units of its running deviation.
+    Agent i is paid by the task and weights[i] times the bonus, which is in units of its running deviation; the task
+    counts `explorer_task` for the explorer of a pair.
     """
     batches = run.batches + 1
     deviation = run.deviation + jnp.maximum(RATE, 1 / batches) * (raw.std() - run.deviation)
@@ -139,7 +142,8 @@ def learn(
     task, extra = (replay.returns(windows, paid, settings.discount) for paid in (windows.rewards, bonus))
     last, discounts = replay.ends(windows, settings.discount)
     first, last = (standardised(states, run.scale) for states in (windows.observations, last))
-    rewards = jnp.stack([task + share * extra for share in weights], axis=1)  # (steps, agents, batch)
+    earned = (1.0, settings.explorer_task)
+    rewards = jnp.stack([own * task + share * extra for own, share in zip(earned, weights, strict=False)], axis=1)
 
     def step(agents: sac.Agent, given: tuple[sac.Batch, Array]) -> tuple[sac.Agent, sac.Stats]:
         batch, keys = given

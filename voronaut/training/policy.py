@@ -1,7 +1,7 @@
 """Trained policies: saved beside their run, loaded as a function from observations to actions, evaluated."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,6 +123,16 @@ def load_policy(folder: str | Path) -> Policy:
     Where actions are choices they are whole numbers (...,): the likeliest, or a sampled one.
     """
     return load(Path(folder)).act
+
+
+def load_many(folders: Sequence[Path]) -> Policy:
+    """SAC's policies of runs of one kind as one: observations (runs, n, d) -> mean actions (runs, n, a)."""
+    each = [npz.read(folder / NAME) for folder in folders]
+    about = npz.read_json(folders[0] / NAME, each[0]["about"])
+    rows = {name: np.stack([one[name] for one in each]) for name in each[0] if name != "about"}
+    wide = {name: array if array.ndim == 3 else array[:, None] for name, array in rows.items()}
+    draw = _squashed(wide, about["layer_norm"])
+    return lambda observations, *, rng=None: np.asarray(draw(np.asarray(observations, np.float32), rng), np.float64)
 
 
 def returns(policy: Policy, task: VectorTask, rng: np.random.Generator | None = None) -> NDArray[np.float64]:

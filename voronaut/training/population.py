@@ -59,7 +59,7 @@ class Stack:
         if self._one_program(states):
             self._kind.update_many(self.members, states.reshape(len(self.members), -1, self.dim))
         else:
-            self._each(self._kind.update, states)
+            self._all_or_none(self._kind.update, states, states)
 
     def step(self, next_states: Any, orders: Sequence[NDArray[np.int64]] | None = None) -> NDArray[np.float32]:
         """Algorithm 1: each run's states (runs, ..., dim) are paid and absorbed one by one -> (runs, ...).
@@ -71,7 +71,7 @@ class Stack:
         orders = [np.arange(flat.shape[1])] * len(flat) if orders is None else orders
         shuffled = [own[order] for own, order in zip(flat, orders, strict=True)]
         paid = np.empty(flat.shape[:-1], np.float32)
-        walked = self._each(self._kind.step, shuffled)
+        walked = self._all_or_none(self._kind.step, shuffled, states)
         for run, (order, rewards) in enumerate(zip(orders, walked, strict=True)):
             paid[run, order] = rewards
         return paid.reshape(states.shape[:-1])
@@ -97,7 +97,19 @@ class Stack:
         """Not on a CPU, where the loop is as fast, nor for bad states (runs would differ in length). Cheapest first."""
         if self._mapped is False or not (self._mapped or _on_accelerator()):
             return False
-        return states.size > 0 and _alike(self.members) and bool(np.abs(states).max() <= LARGE)  # false for NaN too
+        return states.size > 0 and _alike(self.members) and _clean(states)
+
+    def _all_or_none(self, learn: Callable[[Any, NDArray[Any]], Any], parts: Any, states: NDArray[Any]) -> list[Any]:
+        """`_each`, but if bad states of one run are refused, no run has learned."""
+        if _clean(states):
+            return self._each(learn, parts)
+        before = [member.state_dict() for member in self.members]
+        try:
+            return self._each(learn, parts)
+        except ValueError:
+            for member, learned in zip(self.members, before, strict=True):
+                member.load_state_dict(learned)
+            raise
 
     def _each(self, act: Callable[[Any, NDArray[Any]], Any], states: Sequence[Any] | NDArray[Any]) -> list[Any]:
         if self.threads < 2:
@@ -232,6 +244,11 @@ def _alike(members: Sequence[Any]) -> bool:
         return False
     first, *others = [{**member.params, "seed": 0} for member in members]
     return all(other == first for other in others)
+
+
+def _clean(states: NDArray[Any]) -> bool:
+    """Whether no bonus would call any of these states bad; false for NaN too."""
+    return bool(states.min(initial=0) >= -LARGE and states.max(initial=0) <= LARGE)
 
 
 def _on_accelerator() -> bool:

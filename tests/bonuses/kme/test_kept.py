@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import voronaut as vn
+from tests.bonuses.kme import paper
 from voronaut import clusters as ref
 from voronaut.bonuses.reservoir import Reservoir
 
@@ -17,12 +18,12 @@ def states(n: int, seed: int, scale: float = 1.0, offset: float = 0.0) -> Any:
 
 
 def make(**options: Any) -> vn.KME:
-    return vn.KME(DIM, clusters=8, **{"dtype": "float64", "init": "data", **options})
+    return paper(DIM, clusters=8, **{"dtype": "float64", "init": "data", **options})
 
 
 def without_kept_gaps(kme: vn.KME) -> vn.KME:
     """A twin that has to measure its gaps."""
-    twin = vn.KME(**kme.params)
+    twin = vn.KME.from_params(kme.params)
     twin.load_state_dict({k: v[:0] if k.startswith("kept_") else v for k, v in kme.state_dict().items()})
     return twin
 
@@ -60,7 +61,7 @@ def test_the_sample_moves_with_the_frame(options: dict[str, Any], way: str) -> N
 
 
 def test_every_update_replays_other_states() -> None:
-    kme = make(replay=0.5, balance="auto", step_size="auto")
+    kme = make(replay=0.5, balance="counts", step_size="auto")
     kme._reservoir = Reservoir(64, DIM, np.float64, 0)
     drawn, draw = [], kme._reservoir.draw
 

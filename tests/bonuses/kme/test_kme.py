@@ -6,13 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import voronaut as vn
+from tests.bonuses.kme import paper
 from voronaut import clusters as ref
 from voronaut.training.population import Stack
 
 
 def fed(dim: int = 3, batches: int = 3, **options: object) -> vn.KME:
     """A KME that has seen a few batches."""
-    kme = vn.KME(dim, **{"clusters": 20, "init": "data", **options})  # type: ignore[arg-type]
+    kme = paper(dim, **{"clusters": 20, "init": "data", **options})  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
     for _ in range(batches):
         kme.update(rng.normal(size=(300, dim)))
@@ -46,7 +47,7 @@ def test_rewards_are_the_references(objective: str) -> None:
 def test_float32_agrees_at_any_offset(dim: int, offset: float) -> None:
     rng = np.random.default_rng(2)
     batches = rng.normal(size=(4, 500, dim)) + offset
-    exact, fast = (vn.KME(dim, clusters=30, init="data", dtype=t) for t in ("float64", "float32"))
+    exact, fast = (paper(dim, clusters=30, init="data", dtype=t) for t in ("float64", "float32"))
     for batch in batches[:3]:
         exact.update(batch)
         fast.update(batch)
@@ -60,7 +61,7 @@ def test_float32_rewards_from_equal_clusters_agree_to_1e_4() -> None:
     """The same clusters in both precisions, so that only the rewards are compared."""
     rng = np.random.default_rng(3)
     for offset in (0.0, 1e4):
-        fast = vn.KME(17, clusters=100, init="data")
+        fast = paper(17, clusters=100, init="data")
         fast.update(rng.normal(size=(4000, 17)) + offset)
         clusters, states = reference(fast), rng.normal(size=(300, 17)) + offset
         wanted = np.array([ref.reward(clusters, s, 0.05, 1e-4) for s in states])
@@ -68,7 +69,7 @@ def test_float32_rewards_from_equal_clusters_agree_to_1e_4() -> None:
 
 
 def test_a_drifting_stream_takes_the_reference_point_along() -> None:
-    exact, fast = (vn.KME(2, clusters=10, init="data", dtype=t, step_size=0.5) for t in ("float64", "float32"))
+    exact, fast = (paper(2, clusters=10, init="data", dtype=t, step_size=0.5) for t in ("float64", "float32"))
     rng = np.random.default_rng(4)
     for offset in np.repeat([0.0, 1e5], 40):
         batch = rng.normal(size=(100, 2)) + offset
@@ -89,7 +90,7 @@ def test_a_drifting_stream_takes_the_reference_point_along() -> None:
 def test_rewards_telescope_and_counts_are_conserved(
     k: int, d: int, balance: float, step_size: float, seed: int
 ) -> None:
-    kme = vn.KME(d, clusters=k, balance=balance, step_size=step_size, dtype="float64")
+    kme = paper(d, clusters=k, balance=balance, step_size=step_size, dtype="float64")
     states = np.random.default_rng(seed).normal(size=(60, d))
     before = kme.objective_value()
     paid = kme.step(states)
@@ -109,7 +110,7 @@ def test_translation_and_rotation_change_no_reward(k: int, d: int, seed: int) ->
     rng = np.random.default_rng(seed)
     first, states = rng.normal(size=(2, 50, d))
     turn, shift = rotation(d, seed), rng.normal(size=d) * 10
-    plain, moved = (vn.KME(d, clusters=k, init="data", dtype="float64", balance=0.01) for _ in range(2))
+    plain, moved = (paper(d, clusters=k, init="data", dtype="float64", balance=0.01) for _ in range(2))
     plain.update(first)
     moved.load_state_dict({**plain.state_dict(), "centers": plain.centers @ turn + shift})
     np.testing.assert_allclose(moved.rewards(states @ turn + shift), plain.rewards(states), rtol=0, atol=1e-7)
@@ -130,7 +131,7 @@ def test_novel_states_earn_more_than_familiar_ones() -> None:
 
 def test_step_in_pieces_is_step_whole() -> None:
     states = np.random.default_rng(0).normal(size=(90, 2))
-    whole, pieces = (vn.KME(2, clusters=7, dtype="float64") for _ in range(2))
+    whole, pieces = (paper(2, clusters=7, dtype="float64") for _ in range(2))
     together = whole.step(states)
     apart = np.concatenate([pieces.step(states[a : a + 7]) for a in range(0, 90, 7)])
     np.testing.assert_allclose(apart, together, rtol=0, atol=1e-12)
@@ -155,12 +156,12 @@ def test_same_seed_same_bits_and_another_seed_another_order() -> None:
 
 
 def test_no_seed_is_a_fresh_seed() -> None:
-    assert vn.KME(2, seed=None).settings.seed != vn.KME(2, seed=None).settings.seed
+    assert paper(2, seed=None).settings.seed != paper(2, seed=None).settings.seed
 
 
 def test_two_sizes_live_side_by_side() -> None:
     alone = fed(3)
-    one, other = vn.KME(3, clusters=20, init="data"), vn.KME(7, clusters=33)
+    one, other = paper(3, clusters=20, init="data"), paper(7, clusters=33)
     rng, noise = np.random.default_rng(0), np.random.default_rng(9)
     for _ in range(3):
         one.update(rng.normal(size=(300, 3)))
@@ -211,8 +212,8 @@ def test_rewards_have_the_kernels_precision_and_views_are_wide(dtype: str) -> No
 
 
 def test_features() -> None:
-    kme = vn.KME(2, clusters=5, init="data", features=lambda s: np.asarray(s["position"])[..., :2])
-    plain = vn.KME(2, clusters=5, init="data")
+    kme = paper(2, clusters=5, init="data", features=lambda s: np.asarray(s["position"])[..., :2])
+    plain = paper(2, clusters=5, init="data")
     position = np.random.default_rng(0).normal(size=(30, 3))
     kme.update({"position": position})
     plain.update(position[:, :2])
@@ -223,13 +224,13 @@ def test_features() -> None:
 
 
 def test_zeros_is_the_papers_start() -> None:
-    kme = vn.KME(2, clusters=4)
+    kme = paper(2, clusters=4)
     assert kme.centers.tolist() == [[0, 0]] * 4 and kme.counts.tolist() == [1] * 4
     assert kme.rewards(np.array([3.0, 4.0])) > 0
 
 
 def test_data_starts_at_distinct_states_and_absorbs_the_whole_batch() -> None:
-    kme = vn.KME(1, clusters=5, init="data", step_size=1e-9, dtype="float64")
+    kme = paper(1, clusters=5, init="data", step_size=1e-9, dtype="float64")
     states = np.repeat(np.arange(10.0), 3)[:, None]
     assert kme.rewards(states).tolist() == [0] * 30
     kme.update(states)
@@ -238,7 +239,7 @@ def test_data_starts_at_distinct_states_and_absorbs_the_whole_batch() -> None:
 
 
 def test_fewer_distinct_states_than_clusters_repeat() -> None:
-    kme = vn.KME(1, clusters=5, init="data", step_size=1e-9, dtype="float64")
+    kme = paper(1, clusters=5, init="data", step_size=1e-9, dtype="float64")
     kme.update([[1.0], [2.0]])
     assert set(kme.centers.round(3).ravel()) == {1.0, 2.0}
 
@@ -259,7 +260,7 @@ def test_fewer_distinct_states_than_clusters_repeat() -> None:
 )  # fmt: skip
 def test_bad_choices_are_named(options: dict[str, object], word: str) -> None:
     with pytest.raises(ValueError, match=word):
-        vn.KME(**{"dim": 3, **options})  # type: ignore[arg-type]
+        paper(**{"dim": 3, **options})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -297,12 +298,12 @@ def test_dropped_states_earn_nothing_teach_nothing_and_are_counted() -> None:
 
 
 def test_metrics_are_floats_from_the_first_moment() -> None:
-    for kme in (vn.KME(2), vn.KME(2, init="data"), fed(), fed(objective="log")):
+    for kme in (paper(2), paper(2, init="data"), fed(), fed(objective="log")):
         assert all(type(value) is float for value in kme.metrics().values())
 
 
 def test_clamped_gaps_are_counted_not_hidden() -> None:
-    kme = vn.KME(1, clusters=3, balance=1.0, dtype="float64", init="data")
+    kme = paper(1, clusters=3, balance=1.0, dtype="float64", init="data")
     kme.update(np.array([[0.0], [0.1], [0.2]] + [[0.1]] * 5))
     saved = kme.state_dict()
     kme.load_state_dict({**saved, "counts": np.array([1, 1, 9])})
@@ -311,7 +312,7 @@ def test_clamped_gaps_are_counted_not_hidden() -> None:
 
 def test_many_as_one_program_are_each_alone() -> None:
     """What an accelerator runs; on a CPU it absorbs state by state, so the numbers are the loop's."""
-    alone, together = ([vn.KME(3, clusters=9, init="data", seed=s) for s in range(2)] for _ in range(2))
+    alone, together = ([paper(3, clusters=9, init="data", seed=s) for s in range(2)] for _ in range(2))
     loop, program = Stack(alone, mapped=False), Stack(together, mapped=True)
     for batch in np.random.default_rng(0).normal(size=(3, 2, 4, 25, 3)) + 1e4:
         np.testing.assert_allclose(program.rewards(batch), loop.rewards(batch), atol=1e-4)

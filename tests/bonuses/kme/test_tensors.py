@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import voronaut as vn  # noqa: E402
+from tests.bonuses.kme import paper  # noqa: E402
 from voronaut.bonuses.kme import tensors  # noqa: E402
 
 CUDA = torch.cuda.is_available()
@@ -37,7 +38,7 @@ def there(states: Any) -> Any:
 
 
 def make(**given: Any) -> vn.KME:
-    return vn.KME(**{"dim": 4, "clusters": 20, "seed": 3, **given})
+    return paper(**{"dim": 4, "clusters": 20, "seed": 3, **given})
 
 
 def test_cpu_tensors_are_arrays() -> None:
@@ -160,7 +161,7 @@ def test_updates_in_plain_torch_say_that_they_are_slow() -> None:
     """Where no program absorbs states: in float64 on a GPU, or without Triton."""
     states, given = there(stream()).double(), {"dtype": "float64", "clusters": 20, "seed": 3}
     with pytest.warns(UserWarning, match="state by state, which is slow"):
-        vn.KME(4, **given).update(states)
+        paper(4, **given).update(states)
 
 
 @pytest.mark.usefixtures("as_device")

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import voronaut as vn  # noqa: E402
+from tests.bonuses.kme import paper  # noqa: E402
 from voronaut.bonuses.kme import tensors  # noqa: E402
 from voronaut.bonuses.reservoir import Reservoir  # noqa: E402
 
@@ -35,7 +36,7 @@ def there(array: Any) -> Any:
 
 
 def make(**options: Any) -> vn.KME:
-    return vn.KME(DIM, clusters=12, **options)
+    return paper(DIM, clusters=12, **options)
 
 
 @pytest.mark.parametrize("way", ["update", "step"])
@@ -125,3 +126,11 @@ def test_features_that_keep_tensors_are_clustered() -> None:
     np.testing.assert_array_equal(kme.centers, plain.centers)
     with pytest.raises(ValueError, match="keep CUDA tensors on their device; got ndarray"):
         make(features=lambda x: x.cpu().numpy()).rewards(there(wide))
+
+
+@pytest.mark.skipif(CUDA, reason="updates are fast here")
+@pytest.mark.filterwarnings("default:on this device updates go state by state")
+def test_the_warning_of_slow_updates_names_the_line_that_asked_for_one() -> None:
+    with pytest.warns(UserWarning, match="which is slow") as caught:
+        make().update(there(states(3)))
+    assert caught[0].filename == __file__

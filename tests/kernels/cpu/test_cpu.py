@@ -267,3 +267,21 @@ def test_an_update_decides_by_distances_and_not_by_what_their_bounds_round_to(di
     still = Rules(0.0, 0.0, SQRT, 1.0)  # centers stay where they are: every decision can be told in advance
     _, counts = cpu.update(centers, np.ones(40, np.int64), states, np.arange(len(states)), still)
     np.testing.assert_array_equal(counts, 1 + np.bincount(winners, minlength=40))
+
+
+@pytest.mark.parametrize("dim", [3, 17])
+def test_clusters_that_have_moved_keep_bounds_that_are_bounds(dim: int) -> None:
+    """States near the origin, whose own norm gives nothing away, and centers around it that differ in their last bits.
+
+    With α = 0 a center that absorbs a state stays where it is, so what follows must not depend on whether it has.
+    """
+    rng, still = np.random.default_rng(dim), Rules(0.0, 0.0, SQRT, 1.0)
+    for _ in range(20):
+        centers = rng.normal(size=(60, dim))
+        centers = (centers / np.linalg.norm(centers, axis=1, keepdims=True)).astype(np.float32)
+        near = (1e-7 * rng.normal(size=(200, dim))).astype(np.float32)
+        both = np.concatenate([centers, near])
+        ones = np.ones(60, np.int64)
+        fresh = cpu.update(centers, ones, near, np.arange(200), still)[1]
+        absorbed = cpu.update(centers, ones, both, np.arange(260), still)[1]
+        np.testing.assert_array_equal(absorbed, fresh + 1)

@@ -2,6 +2,7 @@
 
 from voronaut.adapters.sb3.env import BonusVecEnv  # isort: skip  (first: it says which library is missing)
 from voronaut.adapters.sb3.callback import BonusCallback
-from voronaut.adapters.sb3.replay import BonusDictReplayBuffer, BonusReplayBuffer
+from voronaut.adapters.sb3.pair import Pair
+from voronaut.adapters.sb3.replay import BonusDictReplayBuffer, BonusHerReplayBuffer, BonusReplayBuffer
 
-__all__ = ["BonusCallback", "BonusDictReplayBuffer", "BonusReplayBuffer", "BonusVecEnv"]
+__all__ = ["BonusCallback", "BonusDictReplayBuffer", "BonusHerReplayBuffer", "BonusReplayBuffer", "BonusVecEnv", "Pair"]

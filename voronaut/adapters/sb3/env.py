@@ -1,5 +1,7 @@
 """`BonusVecEnv`: Stable-Baselines3 environments whose rewards include a bonus, before advantages are computed."""
 
+import inspect
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 from voronaut import npz
 from voronaut.adapters import files
 from voronaut.adapters.observations import Features, Reader
-from voronaut.adapters.payer import Payer, Scale
+from voronaut.adapters.payer import SCALE, Freezes, Payer, Scale, fitting
 from voronaut.missing import missing
 
 try:
@@ -19,9 +21,17 @@ except ModuleNotFoundError as error:
     raise missing(error, {"stable_baselines3", "torch"}, "stable-baselines3", "sb3") from error
 
 RECORDER = "bonus_recorder"
+OUTSIDE = (
+    "this BonusVecEnv is used outside of learn(), and steps there teach the bonus too. To evaluate, write "
+    "`with env.frozen():` or set env.training = False; in a training loop of your own set env.training = True."
+)
+UNPAID = (
+    "BonusVecEnv(…, pay=False) only records states, and no replay buffer has come to pay them. Give the model "
+    "replay_buffer_class=BonusReplayBuffer, or leave pay=False out."
+)
 
 
-class BonusVecEnv(VecEnvWrapper):
+class BonusVecEnv(Freezes, VecEnvWrapper):
     """Adds scale · r(s) to the reward of each step, s being the state that the action led to.
 
     Rewards are paid against the bonus as it is; every `update_every` vector steps, after that step was paid, the bonus
@@ -31,7 +41,7 @@ class BonusVecEnv(VecEnvWrapper):
 
     Args:
         venv: vectorised environments. A Monitor or VecMonitor inside keeps logging the environment's own returns.
-        bonus: such as `vn.KME(dim=17)`.
+        bonus: such as `vn.KME(dim=17)`, or the class `vn.KME`, which is then made for the observations.
         scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
         update_every: vector steps between updates of the bonus.
         warmup: vector steps at the beginning that are learned from but not paid.
@@ -46,7 +56,7 @@ class BonusVecEnv(VecEnvWrapper):
         venv: VecEnv,
         bonus: Any,
         *,
-        scale: Scale = 0.01,
+        scale: Scale = SCALE,
         update_every: int = 1024,
         warmup: int = 0,
         features: Features | None = None,
@@ -56,25 +66,28 @@ class BonusVecEnv(VecEnvWrapper):
     ) -> None:
         _check_env(venv)
         super().__init__(venv)
-        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
         self.reader = Reader(venv.observation_space, keys, features)
+        bonus = fitting(bonus, self.reader.dim)
+        self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
         self.pays = pay
+        self.met = False  # by a replay buffer that pays
+        self._watched = True  # until one has warned, or `training` is set by hand
         self.last_bonus: NDArray[np.float64] = np.zeros(self.num_envs)
         self._returns: NDArray[np.float64] = np.zeros(self.num_envs)
         self._normalize: VecNormalize | None = unwrap_vec_normalize(venv)
 
-    @property
-    def bonus(self) -> Any:
-        """The bonus in force."""
-        return self.payer.bonus
-
     def reset(self) -> VecEnvObs:
         """Start episodes everywhere; the states of the last ones are kept for the next update."""
         self._returns[:] = 0
+        if self._watched and self.training and getattr(self.bonus, "learns", True) and not _learning():
+            self._watched = False
+            warnings.warn(OUTSIDE, stacklevel=2)
         return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
         """Take the actions; rewards come back with the bonus."""
+        if not (self.pays or self.met) and self.payer.steps == 1:
+            warnings.warn(UNPAID, stacklevel=2)
         obs, rewards, dones, infos = self.venv.step_wait()
         states = self.reader(obs, _finals(dones, infos))
         extrinsic = rewards if self._normalize is None else self._normalize.get_original_reward()
@@ -85,6 +98,25 @@ class BonusVecEnv(VecEnvWrapper):
         self.payer.keep(states)
         self._tell(infos, extrinsic, dones)
         return obs, rewards, dones, infos
+
+    @property
+    def training(self) -> bool:
+        """Whether the bonus learns from steps, as VecNormalize's. Setting it also says that you see to it yourself."""
+        return self.payer.training
+
+    @training.setter
+    def training(self, on: bool) -> None:
+        self.payer.training, self._watched = bool(on), False
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        """Call a method of the environments; `compute_reward` has no bonus in it and is refused where one is paid."""
+        if method_name == "compute_reward" and self.pays:
+            raise ValueError(
+                "HerReplayBuffer makes up goals and rewards when it is sampled, so most steps would come back without "
+                "the bonus that was paid. Make the wrapper BonusVecEnv(env, bonus, pay=False) and take "
+                "replay_buffer_class=BonusHerReplayBuffer, which pays every sampled step."
+            )
+        return self.venv.env_method(method_name, *args, indices=indices, **kwargs)
 
     def states_of(self, observations: Any) -> NDArray[Any]:
         """Unnormalised observations (n, ...), as a replay buffer keeps them, -> states as the bonus saw them."""
@@ -142,11 +174,23 @@ def _check_env(venv: Any) -> None:
             f"BonusVecEnv wraps a VecEnv; got {type(venv).__name__}. "
             "Make one with stable_baselines3.common.env_util.make_vec_env, or DummyVecEnv([lambda: env])."
         )
-    inner: Any = venv
-    while isinstance(inner, VecEnvWrapper):
-        if isinstance(inner, BonusVecEnv):
+    check_unpaid(venv)
+
+
+def _learning() -> bool:
+    """Whether this call comes from a model's `learn` and from no evaluation inside it."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name not in {"_setup_learn", "evaluate_policy"}:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name == "_setup_learn"
+
+
+def check_unpaid(env: Any) -> None:
+    """Refuse environments in which a bonus is paid already."""
+    while isinstance(env, VecEnvWrapper):
+        if isinstance(env, BonusVecEnv):
             raise ValueError("the environment is already in a BonusVecEnv: it would be paid twice. Wrap it once.")
-        inner = inner.venv
+        env = env.venv
 
 
 def _finals(dones: NDArray[Any], infos: Sequence[dict[str, Any]]) -> dict[int, Any]:

@@ -1,13 +1,24 @@
 """Replay buffers that pay the bonus as it is when they are sampled, not as it was when the state was new."""
 
+import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
+from voronaut.adapters.observations import Reader
+from voronaut.adapters.payer import Payer
 from voronaut.adapters.sb3.env import RECORDER, BonusVecEnv
+
+RATE = 0.002  # of the bonus's running deviation, per batch
+LEAST = 1e-8  # a deviation below is none: nothing is paid
+NO_FINALS = (
+    "optimize_memory_usage=True keeps no final states, so the last step of every episode would be paid for "
+    "the reset state. Leave it out."
+)
 
 
 class _PaysWhenSampled(ReplayBuffer):
@@ -18,26 +29,26 @@ class _PaysWhenSampled(ReplayBuffer):
 
     def __init__(self, *args: Any, optimize_memory_usage: bool = False, **kwargs: Any) -> None:
         if optimize_memory_usage:
-            raise ValueError(
-                "optimize_memory_usage=True keeps no final states, so the last step of every episode would be paid for "
-                "the reset state. Leave it out."
-            )
+            raise ValueError(NO_FINALS)
         super().__init__(*args, **kwargs)
 
     def add(self, *args: Any, **kwargs: Any) -> None:
         """Store a transition; its reward is the environment's own."""
         infos = kwargs["infos"] if "infos" in kwargs else args[5]
         self._find_bonus(infos)
+        infos[0].pop(RECORDER)  # a buffer that keeps infos would keep, and copy, the whole environment
         super().add(*args, **kwargs)
 
     def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
+        return self._paid(super()._get_samples(batch_inds, None), env)
+
+    def _paid(self, raw: Any, env: VecNormalize | None) -> Any:
         """Transitions with (normalised) reward + scale · r(s), s as the bonus sees it, r as it is now."""
         if self._recorder is None:
             raise RuntimeError("this replay buffer has met no environment yet: let the model collect a step first.")
-        raw: Any = super()._get_samples(batch_inds, None)
         next_obs = _arrays(raw.next_observations)
         bonus = self._recorder.payer.pay(self._recorder.states_of(next_obs)).reshape(-1, 1)
-        self.last_bonus = float(bonus.mean())
+        self.last_bonus = float(bonus.mean()) if bonus.size else self.last_bonus
         # The spread of returns that VecNormalize knows is the environment's alone: the bonus is added after it.
         rewards = self._normalize_reward(_arrays(raw.rewards), env) + bonus
         return raw._replace(
@@ -48,7 +59,8 @@ class _PaysWhenSampled(ReplayBuffer):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the environment, which is found again at the next step."""
-        return {name: value for name, value in self.__dict__.items() if name != "_recorder"}
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_recorder"}
 
     def _find_bonus(self, infos: Any) -> None:
         recorder = infos[0].get(RECORDER)
@@ -64,7 +76,7 @@ class _PaysWhenSampled(ReplayBuffer):
                 "BonusReplayBuffer needs a bonus: wrap the environment: BonusVecEnv(env, bonus, pay=False)."
             )
         self._check_spaces(recorder)
-        self._recorder = recorder
+        self._recorder, recorder.met = recorder, True
 
     def _check_spaces(self, recorder: BonusVecEnv) -> None:
         if _shapes(recorder.observation_space) != _shapes(self.observation_space):
@@ -85,6 +97,93 @@ class BonusReplayBuffer(_PaysWhenSampled):
 
 class BonusDictReplayBuffer(_PaysWhenSampled, DictReplayBuffer):
     """The same for Dict observations."""
+
+
+class BonusHerReplayBuffer(_PaysWhenSampled, HerReplayBuffer):
+    """The same with hindsight: steps whose goal and reward are made up when sampled are paid like all others."""
+
+    def _get_real_samples(self, batch_indices: Any, env_indices: Any, env: VecNormalize | None = None) -> Any:
+        return self._paid(super()._get_real_samples(batch_indices, env_indices, None), env)
+
+    def _get_virtual_samples(self, batch_indices: Any, env_indices: Any, env: VecNormalize | None = None) -> Any:
+        return self._paid(super()._get_virtual_samples(batch_indices, env_indices, None), env)
+
+
+class PaidReplay:
+    """Another model's replay in which every reward comes with b/σ: the bonus as it is now in its running deviations.
+
+    Sampling is the replay's own, so windows of n steps and Dict observations are paid as well. The task's reward is
+    normalised as the replay does it, the bonus is not.
+    """
+
+    def __init__(self, replay: ReplayBuffer, payer: Payer, reader: Reader) -> None:
+        self.replay, self.payer, self.reader = replay, payer, reader
+        self.units: NDArray[np.float64] = np.zeros(2)  # σ, and from how many batches it is known
+        self.last_bonus = 0.0  # mean over the last batch, in deviations
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
+        """A batch of the replay, paid."""
+        view: Any = copy.copy(self.replay)  # shares the arrays
+        view.rewards, view._normalize_reward = _Paid(self, env), _as_it_is
+        return view.sample(batch_size, env)
+
+    def size(self) -> int:
+        """Vector steps in it."""
+        return self.replay.size()
+
+    def newest(self) -> NDArray[Any]:
+        """States (n, d) that the last actions led to."""
+        return self.reader(_at(self.replay.next_observations, (self.replay.pos - 1) % self.replay.buffer_size))
+
+    def bonus(self, index: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """b/σ of the transitions at `index` of the arrays, which select `shape`."""
+        chosen = _at(self.replay.next_observations, index)
+        raw = self.payer.pay(self.reader(_rows_of(chosen, len(shape)))).reshape(shape)
+        if (spread := float(raw.std())) > LEAST:
+            known = self.units[1] + 1
+            self.units = np.array([self.units[0] + max(RATE, 1 / known) * (spread - self.units[0]), known])
+        paid = raw / self.units[0] if self.units[1] else np.zeros(shape)
+        self.last_bonus = float(paid.mean())
+        return paid
+
+
+class _Paid:
+    """The rewards of a replay as an array that is computed where it is looked at."""
+
+    def __init__(self, paid: PaidReplay, env: VecNormalize | None) -> None:
+        self.paid, self.env = paid, env
+
+    def __getitem__(self, index: Any) -> NDArray[np.float32]:
+        replay = self.paid.replay
+        own = replay._normalize_reward(replay.rewards[index], self.env)
+        return (own + self.paid.bonus(index, own.shape)).astype(np.float32)
+
+
+def check_replay(replay: Any) -> None:
+    """Refuse replays that cannot be paid when they are sampled."""
+    if getattr(replay, "optimize_memory_usage", False):
+        raise ValueError(NO_FINALS)
+    if isinstance(replay, _PaysWhenSampled | HerReplayBuffer):
+        raise ValueError(
+            f"a pair pays its replay itself and cannot use {type(replay).__name__}. Leave replay_buffer_class out."
+        )
+
+
+def _as_it_is(rewards: Any, env: Any = None) -> Any:
+    return rewards
+
+
+def _at(observations: Any, index: Any) -> Any:
+    if isinstance(observations, dict):
+        return {key: array[index] for key, array in observations.items()}
+    return observations[index]
+
+
+def _rows_of(observations: Any, axes: int) -> Any:
+    """(…, obs) -> (n, obs): the first `axes` axes as one."""
+    if isinstance(observations, dict):
+        return {key: _rows_of(array, axes) for key, array in observations.items()}
+    return observations.reshape(-1, *observations.shape[axes:])
 
 
 def _arrays(tensors: Any) -> Any:

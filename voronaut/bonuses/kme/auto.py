@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme.settings import AUTO, Settings
+from voronaut.bonuses.kme.settings import AUTO, COUNTS, Settings
 from voronaut.kernels.rules import OBJECTIVES, Rules
 
 if TYPE_CHECKING:
@@ -24,17 +24,17 @@ FLOOR = 0.01  # the least α
 
 def chosen(settings: Settings) -> bool:
     """Whether κ or α follows the data."""
-    return AUTO in (settings.balance, settings.step_size)
+    return settings.balance == COUNTS or settings.step_size == AUTO
 
 
 def eta(settings: Settings) -> float:
     """κ in running margins; 0 where κ is a given number."""
-    return 0.0 if settings.balance != AUTO else ETA_REPLAYING if settings.replay else ETA
+    return 0.0 if settings.balance != COUNTS else ETA_REPLAYING if settings.replay else ETA
 
 
 def rules(settings: Settings, margin: float, floor: float = 1.0) -> Rules:
     """What frozen clusters are told: κ as the next decision takes it, α of old clusters (see `step_sizes`)."""
-    balance = eta(settings) * margin if settings.balance == AUTO else float(settings.balance)
+    balance = eta(settings) * margin if settings.balance == COUNTS else float(settings.balance)
     alpha = FLOOR if settings.step_size == AUTO else float(settings.step_size)
     return Rules(alpha, balance, OBJECTIVES[settings.objective], floor)
 

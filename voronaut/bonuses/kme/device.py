@@ -69,7 +69,7 @@ class OnDevice:
     def update(self, states: Tensor) -> None:
         """One shuffled pass of online k-means over the states (..., d). Bad states are dropped and counted."""
         if not kernel.wholly_fused(self.centers):
-            warnings.warn(SLOW, UserWarning, stacklevel=4)
+            warnings.warn(SLOW, UserWarning, stacklevel=5)
         flat = self._flat(states)
         if not len(flat):
             return

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.bonuses.kme import auto, frames, learned, many, tensors
-from voronaut.bonuses.kme.settings import AUTO, Settings, check_features, checked, fresh_seed, without_retired
+from voronaut.bonuses.kme.settings import COUNTS, Settings, check_features, chosen, fresh_seed, without_retired
+from voronaut.bonuses.kme.viewed import Viewed
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, like, plain
+from voronaut.bonuses.turns import Turns, in_turn
+from voronaut.entropy.batch import batch_entropy
 from voronaut.entropy.cells import bound, cell_entropy
 from voronaut.kernels.rules import OBJECTIVES, Rules
 
@@ -22,28 +25,35 @@ LOG_FLOOR = 1e-3  # of the mean gap: where "log" is cut off
 
 
 class KME(Saved):
-    """r(s) = L_f after absorbing s, less L_f before (Eq. 2), with balanced online k-means as the memory.
+    """r(s) = L after absorbing s, less L before (Eq. 2), with small online k-means as the memory.
+
+    `vn.KME(dim)` needs no tuning: units do not matter, and a bonus of 1 is one deviation of what is paid lately.
+    `vn.KME(dim, **vn.presets.paper().kme)` is the paper's: one k-means of the whole state as it comes, paid raw.
+
+    Threads may share one: every call waits until no other is under way (`voronaut.bonuses.turns`).
 
     Args:
         dim: length of a state (of a feature vector, with `features`), d.
-        clusters: number of clusters, k.
-        step_size: how far the winning center moves toward a state, α. "auto": max(0.01, 1/n).
-        balance: balancing strength, κ: what each absorbed state adds to the distance to its cluster. "auto": 0.03 of
-            the running margin between best and second best cluster (0.003 with `replay`), so that units do not matter.
-        objective: concave function f of the gaps: "sqrt" (the paper's) or "log" (Theorem 2's, cut off at 1e-3 of the
-            mean gap, which is fixed at each update).
-        init: "zeros" starts all centers at 0 as the paper does; "data" at distinct random states of the first batch,
-            before which every state earns 0. Counts start at 1.
-        seed: of the shuffles and the choice of first centers. None: a fresh one.
-        dtype: "float32" (fast) or "float64" (exact). float32 works at any offset: states are taken relative to a
-            reference point near them, subtracted in their own precision.
+        views: how many clusterings there are, each of `view_dim` coordinates (`voronaut/views.py`). "auto": one of the
+            whole state up to 4 coordinates, and beyond one of each coordinate.
+        view_dim: coordinates of a view, m. None: all where there is one view, otherwise 1.
+        clusters: of each view, k. None: 300 for the whole state, 64 for pairs, 32 for single coordinates.
+        step_size: how far the winning center moves toward a state, α.
+        balance: what keeps clusters busy. "auto": crowded clusters are split, and half of what an update absorbs is
+            drawn from a fair sample of all states before. A number: the paper's κ, the distance that each absorbed
+            state adds to its cluster; the memory is then the paper's.
+        normalize_bonus: divide rewards by their running deviation. None: yes, but for the paper's memory.
+        seed: of the shuffles, the views and the choice of first centers. None: a fresh one.
+        dtype: "float32" (fast) or "float64" (exact). float32 works at any offset and in any unit.
         threads: for `rewards`; the results do not depend on it.
         on_bad: "raise" on states that are not finite, or "drop": pay them 0, learn nothing from them, count them.
         features: function from states to the vectors that are clustered, (..., anything) -> (..., dim).
-        normalize: cluster states standardised by their running mean and deviation, clipped to ±10 (`frames`).
-            Gaps and rewards are then in deviations.
-        replay: this share of what an `update` absorbs is drawn from a fair sample of all states before: 0.5 for
-            streams that mix slowly. `step` absorbs only what it is given.
+        init: "data": centers start at distinct random states of the first batch, before which every state earns 0;
+            the paper's memory may also start with all centers at 0, "zeros".
+        objective: concave function f of the gaps, of the paper's memory: "sqrt", or "log" (Theorem 2's, cut off at
+            1e-3 of the mean gap, which is fixed at each update).
+        normalize, replay: of the paper's memory: cluster states standardised by running mean and deviation; draw this
+            share of what an update absorbs from a fair sample of all states before.
     """
 
     learns = pays = True
@@ -57,35 +67,42 @@ class KME(Saved):
         self,
         dim: int,
         *,
-        clusters: int = 300,
+        views: int | Literal["auto"] = "auto",
+        view_dim: int | None = None,
+        clusters: int | None = None,
         step_size: float | Literal["auto"] = 0.05,
-        balance: float | Literal["auto"] = 1e-4,
-        objective: Literal["sqrt", "log"] = "sqrt",
-        init: Literal["zeros", "data"] = "zeros",
+        balance: float | Literal["auto", "counts"] = "auto",
+        normalize_bonus: bool | None = None,
         seed: int | None = 0,
         dtype: Literal["float32", "float64"] = "float32",
         threads: int = 1,
         on_bad: Literal["raise", "drop"] = "raise",
         features: Features | None = None,
+        init: Literal["zeros", "data"] | None = None,
+        objective: Literal["sqrt", "log"] = "sqrt",
         normalize: bool = False,
         replay: float = 0.0,
     ) -> None:
-        chosen = (dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
-        self.settings = checked(Settings(*chosen, normalize, replay))
+        given: Any = (dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
+        rest: Any = (normalize, replay, 0, 0, normalize_bonus)
+        self.settings = s = chosen(Settings(*given + rest), views, view_dim)
         self.dim, self.features = dim, check_features(features)
         self._reading = frames.Reading(dim, check_on_bad(on_bad), dtype)
-        self._frame: frames.Frame = frames.start(dim, normalize)
-        self._centers = np.zeros((clusters, dim), dtype)
-        self._counts: NDArray[np.int64] = np.ones(clusters, np.int64)
+        self._views = Viewed(s) if s.views else None
+        self._frame: frames.Frame = frames.start(dim, normalize or s.views > 0)
+        self._centers = np.zeros((s.clusters, dim), dtype)
+        self._counts: NDArray[np.int64] = np.ones(s.clusters, np.int64)
         self._floor, self._margin = 1.0, 0.0
         self._updates = self._bad = self._grown = self._recomputed = self._replayed = 0
-        self._reservoir = Reservoir(max(16_384, 32 * clusters), dim, dtype, self.settings.seed)
+        self._reservoir = Reservoir(max(16_384, 32 * s.clusters), dim, dtype, s.seed)
         self._prepared: Any = None  # the clusters as the kernel wants them, made when needed
         self._kept: Any = None  # gaps that follow `step`
         self._device: Any = None  # the clusters on a GPU, while states come from there
+        self._turns = Turns()
 
     # What a loop asks for
 
+    @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., d) -> (...,): what each state would earn against the clusters as they are. Changes nothing."""
         if tensors.on_device(next_states):
@@ -94,14 +111,17 @@ class KME(Saved):
         batch = self._read(next_states)
         if self._empty or not len(batch.states):
             paid = np.zeros(len(batch.states), self.settings.dtype)
+        elif self._views:
+            paid = self._views.rewards(batch.states)
         elif auto.chosen(self.settings):
             paid = auto.rewards(self, batch.states)
         else:
             paid = self._kernel().rewards(self._prepare(), batch.states, self._rules, self.settings.threads)
         return like(next_states, batch.restore(paid))
 
+    @in_turn
     def update(self, next_states: Any) -> None:
-        """One shuffled pass of online k-means over the states (..., d)."""
+        """One shuffled pass of online k-means over the states (..., d); with views over as many old ones too."""
         if tensors.on_device(next_states):
             self._there(next_states).update(tensors.vectors(next_states, self.features, self.dim))
             return
@@ -110,15 +130,18 @@ class KME(Saved):
             return
         mixed = self._with_replayed(states)
         order = self._order(len(mixed))
-        if auto.chosen(self.settings):
+        if self._views:
+            self._views.update(mixed[order])
+        elif auto.chosen(self.settings):
             auto.update(self, mixed, order)
         else:
             now = (self._centers, self._counts, mixed, order, self._rules)
             self._centers, self._counts = self._kernel().update(*now)
         self._absorbed(states)
 
+    @in_turn
     def step(self, next_states: Any) -> Any:
-        """Algorithm 1 in the given order: reward and absorb state by state, (n, d) -> (n,)."""
+        """Algorithm 1 in the given order: reward, raw, and absorb state by state, (n, d) -> (n,)."""
         tensors.refuse_device(next_states)
         batch = self._ready(next_states)
         paid = self._walk(batch.states) if len(batch.states) else np.zeros(0, self.settings.dtype)
@@ -127,24 +150,48 @@ class KME(Saved):
     # What it knows
 
     @property
+    @in_turn
     def centers(self) -> NDArray[np.float64]:
         """Cluster centers μ in the states' own coordinates, (k, d)."""
         self._sync()
-        return self._frame.to_states(self._centers)
+        if self.settings.views > 1:
+            raise AttributeError(
+                f"this KME has {self.settings.views} views and no centers of whole states; see .views."
+            )
+        return self._frame.to_states(self._views.centers[0] if self._views else self._centers)
 
     @property
+    @in_turn
+    def views(self) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Each view's coordinates (m,) and centers (k, m) in the states' own units; the paper's memory is one view."""
+        if not self._views:
+            return [(np.arange(self.dim), self.centers)]
+        self._sync()
+        return [(own.copy(), self._view_centers(view, own)) for view, own in enumerate(self._views.columns)]
+
+    @property
+    @in_turn
     def counts(self) -> NDArray[np.int64]:
-        """States absorbed by each cluster, n (k,); they start at 1."""
+        """States absorbed by each cluster, n (k,); they start at 1.
+
+        With views, whose memory fades: how many of a fair sample of all states are in each cell.
+        """
         self._sync()
-        return self._counts.copy()
+        if self.settings.views > 1:
+            raise AttributeError(f"this KME has {self.settings.views} views and no cells of whole states; see .views.")
+        return self._cells()[1] if self._views else self._counts.copy()
 
     @property
+    @in_turn
     def gaps(self) -> NDArray[np.float64]:
-        """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,). A negative gap marks an empty cell."""
+        """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,), of all views in a row. Negative: an empty cell."""
         self._sync()
+        if self._views:
+            return self._views.gaps().ravel()
         raw = self._kept[0] if self._kept else self._prepare().gaps
         return np.asarray(raw, np.float64)
 
+    @in_turn
     def objective_value(self) -> float:
         """L_f = Σ_i f(gap_i) (Eq. 3)."""
         gaps = self.gaps
@@ -152,6 +199,7 @@ class KME(Saved):
             return float(np.sqrt(np.maximum(gaps, 0)).sum())
         return float(np.log(np.maximum(gaps, self._floor)).sum())
 
+    @in_turn
     def entropy(self) -> float:
         """Entropy in nats of all states absorbed so far, from cell masses and second moments (`entropy.cells`).
 
@@ -160,30 +208,42 @@ class KME(Saved):
         self._sync()
         return self._cells()[0]
 
+    @in_turn
     def entropy_bound(self) -> float:
-        """(d/k) Σ ln gap_i + ln V_d − d ln 2, Theorem 2 in nats (the paper prints −d). −inf if a gap is ≤ 0."""
-        gaps = self.gaps
-        return bound(gaps, self.dim) + self._frame.log_volume()
+        """(d/k) Σ ln gap_i + ln V_d − d ln 2, Theorem 2 in nats (the paper prints −d). −inf if a gap is ≤ 0.
 
+        NaN with views of a part of the state.
+        """
+        if self.settings.views > 1:
+            return math.nan  # the theorem is about cells of whole states
+        return bound(self.gaps, self.dim) + self._frame.log_volume()
+
+    @in_turn
     def metrics(self) -> dict[str, float]:
         """A flat dict of floats for any logger; docs/metrics.md says what each means."""
         gaps, (entropy, cells) = self.gaps, self._cells()
-        return {
+        even = cells.std(axis=-1) / np.maximum(cells.mean(axis=-1), 1e-12)
+        common = {
             "objective": self.objective_value(),
             "entropy": entropy,
-            "entropy_bound": self.entropy_bound(),
             "gap_mean": float(gaps.mean()),
             "gap_min": float(gaps.min()),
             "clamped_gaps": float((gaps < 0).sum()),
             "empty_cells": float((cells == 0).mean()),
-            "cell_mass_cv": float(cells.std() / max(cells.mean(), 1e-12)),
-            "count_cv": float(self._counts.std() / self._counts.mean()),
+            "cell_mass_cv": float(even.mean()),
             "states": float(self._reservoir.seen),
             "bad_states": float(self._bad),
             "updates": float(self._updates),
+        }
+        if self.settings.views < 2:
+            common["entropy_bound"] = self.entropy_bound()
+        if self._views:
+            return common | {"bonus_deviation": self._views.deviation}
+        return common | {
+            "count_cv": float(self._counts.std() / self._counts.mean()),
             "grown_gaps": float(self._grown),
             "recomputed_gaps": float(self._recomputed),
-            **({"balance": self._rules.balance} if self.settings.balance == AUTO else {}),
+            **({"balance": self._rules.balance} if self.settings.balance == COUNTS else {}),
         }
 
     # Saving
@@ -194,19 +254,22 @@ class KME(Saved):
 
         A function cannot be saved: `features` must be given again.
         """
-        chosen = {name: value for name, value in self.settings._asdict().items() if name != "threads"}
-        return {**chosen, "features": None if self.features is None else "give it again"}
+        without = {"threads"} if self._views else {"threads", "views", "view_dim", "normalize_bonus"}
+        kept = {name: value for name, value in self.settings._asdict().items() if name not in without}
+        return {**kept, "features": None if self.features is None else "give it again"}
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> "KME":
         """A fresh KME with the parameters of a saved one."""
         return cls(**without_retired(params))
 
+    @in_turn
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Everything learned, as named arrays (copies)."""
         self._sync()
         return learned.to_arrays(self)
 
+    @in_turn
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state_dict` gave; anything that does not fit is refused and changes nothing."""
         check_state(state, KME(**{**self.params, "features": None}).state_dict(), "KME")
@@ -257,11 +320,16 @@ class KME(Saved):
         self._device = None  # the host is about to learn: what is there is out of date
         frame, batch = self._frame.refit(self._vectors(states), self._reading, self._reservoir)
         if frame is not self._frame:
-            self._centers = frame.convert(self._centers, self._frame).astype(self.settings.dtype)
+            if self._views:
+                self._views.convert(self._frame, frame)
+            else:
+                self._centers = frame.convert(self._centers, self._frame).astype(self.settings.dtype)
             self._reservoir.sample[:] = frame.convert(self._reservoir.sample, self._frame)
             self._frame, self._prepared, self._kept = frame, None, None
         self._bad += batch.bad
-        if self._empty and len(batch.states):
+        if self._views and self._empty and len(batch.states):
+            self._views.start(batch.states)
+        elif self._empty and len(batch.states):
             rng = np.random.default_rng([self.settings.seed, 2**32])
             distinct = np.unique(batch.states, axis=0)
             self._centers = distinct[np.resize(rng.permutation(len(distinct)), self.settings.clusters)]
@@ -269,14 +337,18 @@ class KME(Saved):
         return batch
 
     def _with_replayed(self, states: Floats) -> Floats:
-        """The states and, with `replay`, rows of the sample (with repetition) that make up that share of the whole."""
-        share = self.settings.replay
+        """The states and, with views or `replay`, rows of the sample (with repetition): that share of the whole."""
+        share = 0.5 if self._views else self.settings.replay
         old = self._reservoir.draw(round(len(states) * share / (1 - share)), [self.settings.seed, self._updates, 2])
         self._replayed += len(old)
         return np.concatenate([states, old]) if len(old) else states
 
     def _walk(self, states: Floats) -> Floats:
         """`step` over states that were read: the gaps it keeps up to date serve the next walk too."""
+        if self._views:
+            paid = self._views.step(states)
+            self._absorbed(states)
+            return paid
         if auto.chosen(self.settings):
             paid = auto.step(self, states)
             self._absorbed(states)
@@ -296,14 +368,28 @@ class KME(Saved):
         self._prepared, self._kept = None, kept
         self._reservoir.add(states)
         self._updates += 1
+        if self._views:
+            return
         mean_gap = float(np.maximum(self.gaps, 0).mean())  # prepares the next rewards too
         self._floor = LOG_FLOOR * mean_gap if mean_gap > 0 else 1.0
 
+    def _view_centers(self, view: int, own: NDArray[np.int64]) -> NDArray[np.float64]:
+        assert self._views is not None
+        rows = np.zeros((self.settings.clusters, self.dim))
+        rows[:, own] = self._views.centers[view]
+        return np.asarray(self._frame.to_states(rows)[:, own])
+
     def _cells(self) -> tuple[float, NDArray[np.int64]]:
-        """Entropy of the sample, and how many of its states are in each cell."""
+        """Entropy of the sample, and how many of its states are in each cell, (k,) or with views (V, k)."""
         sample, k = self._reservoir.sample, self.settings.clusters
         if not len(sample):
             return math.nan, np.zeros(k, np.int64)
+        if self.settings.views > 1:  # no cells of whole states: the entropy has its own
+            masses = self._views.masses(sample)  # type: ignore[union-attr]
+            return batch_entropy(self._frame.to_states(sample)), masses
+        if self._views:
+            chosen = self._views.assign(sample)
+            return cell_entropy(sample, chosen, k) + self._frame.log_volume(), np.bincount(chosen, minlength=k)
         chosen = self._kernel().assign(self._prepare(), sample)
         return cell_entropy(sample, chosen, k) + self._frame.log_volume(), np.bincount(chosen, minlength=k)
 

@@ -18,6 +18,10 @@ KEPT = ("kept_gap", "kept_bound", "kept_nearest")
 
 def to_arrays(kme: "KME") -> dict[str, NDArray[Any]]:
     """Copies of everything learned."""
+    if kme._views:
+        totals = np.array([kme._reservoir.seen, kme._updates, kme._bad, kme._replayed])
+        sample = {"sample": kme._reservoir.sample.copy(), "totals": totals}
+        return {**kme._views.to_arrays(), **kme._frame.to_arrays(), **sample}
     none = np.zeros(0, kme.settings.dtype)
     kept = kme._kept or (none, none, np.zeros(0, np.int64))
     return {
@@ -35,6 +39,12 @@ def to_arrays(kme: "KME") -> dict[str, NDArray[Any]]:
 
 def from_arrays(kme: "KME", arrays: Arrays) -> None:
     """Let a KME take over what `to_arrays` gave; what it had on a device is dropped."""
+    if kme._views:
+        kme._views.from_arrays(arrays)
+        kme._frame, kme._device = kme._frame.from_arrays(arrays), None
+        seen, kme._updates, kme._bad, kme._replayed = (int(n) for n in arrays["totals"])
+        kme._reservoir.restore(arrays["sample"], seen)
+        return
     kme._centers, kme._counts = arrays["centers"].copy(), arrays["counts"].copy()
     kme._frame, kme._floor = kme._frame.from_arrays(arrays), float(arrays["floor"][0])
     kme._margin = float(arrays["margin"][0]) if "margin" in arrays else 0.0
@@ -56,6 +66,9 @@ def from_device(kme: "KME", learned: Arrays) -> None:
 
 def check(arrays: Mapping[str, NDArray[Any]], room: int) -> None:
     """Refuse a KME state whose numbers contradict each other."""
+    if "usage" in arrays:
+        _refuse(_sound_views(arrays, room))
+        return
     totals, counts, clusters = arrays["totals"], arrays["counts"], len(arrays["counts"])
     replayed = int(arrays["replayed"][0]) if "replayed" in arrays else 0
     kept = [len(arrays[name]) for name in KEPT]
@@ -73,6 +86,24 @@ def check(arrays: Mapping[str, NDArray[Any]], room: int) -> None:
         "kept gaps must be there for all clusters or none": kept in ([0] * 3, [clusters] * 3),
         "kept_nearest must name clusters": not len(nearest) or (nearest.min() >= 0 and nearest.max() < clusters),
     }
+    _refuse(sound)
+
+
+def _sound_views(arrays: Arrays, room: int) -> dict[str, Any]:
+    totals, passes, usage, centers = arrays["totals"], arrays["passes"], arrays["usage"], arrays["centers"]
+    positive = ("margins", "deviations", "deviation", "frame.deviation")
+    return {
+        "totals must not be negative": totals.min() >= 0 and passes.min() >= 0,
+        "passes must count the states seen and replayed": passes[0] == totals[0] + totals[3],
+        "sample must hold the states seen, up to its size": len(arrays["sample"]) == min(totals[0], room),
+        "usage must be positive": usage.min() > 0,
+        "margins and deviations must not be negative": all(arrays[name].min() >= 0 for name in positive),
+        "centers of one coordinate must be sorted": centers.shape[2] > 1
+        or (np.diff(centers[..., 0], axis=1) >= 0).all(),
+    }
+
+
+def _refuse(sound: Mapping[str, Any]) -> None:
     for rule, holds in sound.items():
         if not holds:
             raise ValueError(f"this KME state is damaged: {rule}. Nothing was loaded.")

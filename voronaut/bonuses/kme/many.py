@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme import auto
+from voronaut.bonuses.kme import auto, many_views
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
@@ -21,6 +21,8 @@ def rewards(members: Sequence["KME"], states: NDArray[Any]) -> NDArray[Any]:
     if any(member._empty for member in members) or _own_rules(members[0]):
         return np.stack([member.rewards(own) for member, own in zip(members, states, strict=True)])
     own = np.stack([member._read(part).states for member, part in zip(members, states, strict=True)])
+    if members[0]._views:
+        return many_views.rewards(members, own)
     floors = np.array([member._floor for member in members])
     return xla.rewards_runs(*_clusters(members), own, members[0]._rules, floors)
 
@@ -34,6 +36,9 @@ def update(members: Sequence["KME"], states: NDArray[Any]) -> None:
             member.update(part)
         return
     own = np.stack([member._ready(part).states for member, part in zip(members, states, strict=True)])
+    if members[0]._views:
+        many_views.update(members, own)
+        return
     shuffled = np.stack([part[member._order(len(part))] for member, part in zip(members, own, strict=True)])
     centers, counts = xla.update_runs(*_clusters(members), shuffled, members[0]._rules)
     for run, member in enumerate(members):
@@ -54,9 +59,11 @@ class Frozen(NamedTuple):
     ready: NDArray[np.bool_]
 
 
-def frozen(member: "KME") -> Frozen | None:
-    """What `pay` needs; None for a KME that standardises states, has features, or has the rule without units."""
+def frozen(member: "KME") -> Frozen | many_views.Frozen | None:
+    """What `pay` needs; None for a KME with features, and for the paper's memory with options of its own."""
     member._sync()
+    if member._views and member.features is None:
+        return many_views.frozen(member)
     if member.settings.normalize or member.features is not None or auto.chosen(member.settings):
         return None
     rules, dtype = member._rules, member.settings.dtype
@@ -67,8 +74,10 @@ def frozen(member: "KME") -> Frozen | None:
     return Frozen(member._centers, lead, origin, step_size, balance, floor, is_log, ready)
 
 
-def pay(frozen: Frozen, states: Any) -> Any:
+def pay(frozen: Frozen | many_views.Frozen, states: Any) -> Any:
     """(n, dim) -> (n,): rewards of float32 states, inside a program."""
+    if isinstance(frozen, many_views.Frozen):
+        return many_views.pay(frozen, states)
     import jax
     import jax.numpy as jnp
 

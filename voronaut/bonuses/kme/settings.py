@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 AUTO = "auto"
+COUNTS = "counts"  # κ in running margins of all that was ever counted: a rule that `entropy/` still rests on
+SMALL = 4  # up to so many coordinates the whole state is one view, beyond each coordinate is one
+CLUSTERS = {1: 32, 2: 64}  # of a view of so many coordinates; 300 beyond
 
 
 class Settings(NamedTuple):
@@ -25,6 +28,9 @@ class Settings(NamedTuple):
     on_bad: str
     normalize: bool = False
     replay: float = 0.0
+    views: int = 0  # 0: the paper's one clustering with a number for balance
+    view_dim: int = 0
+    normalize_bonus: bool = False
 
 
 CHOICES = {
@@ -34,6 +40,52 @@ CHOICES = {
     "on_bad": ("raise", "drop"),
 }
 LEAST = {"dim": 1, "clusters": 2, "seed": 0, "threads": 1}
+
+
+def chosen(settings: Settings, views: int | str, view_dim: int | None) -> Settings:
+    """The settings with what was left open filled in: None, and "auto" for the views."""
+    if settings.balance != AUTO:
+        if views != AUTO or view_dim is not None or settings.normalize_bonus:
+            raise ValueError(
+                'views, view_dim and normalize_bonus go with balance="auto"; with a number for balance a KME is the '
+                f"paper's. Got balance={settings.balance!r}, views={views!r}, view_dim={view_dim!r}, "
+                f"normalize_bonus={settings.normalize_bonus!r}."
+            )
+        usual = {"clusters": 300, "init": "zeros", "normalize_bonus": False}
+        return checked(_filled(settings, usual))
+    if _asks_for_the_paper(settings):
+        raise ValueError(
+            'objective="log", init="zeros", step_size="auto", normalize and replay go with a number for balance, such '
+            f'as the paper\'s 1e-4; with balance="auto" they are decided. Got {settings}.'
+        )
+    count, size = _views(settings.dim, views, view_dim)
+    clusters = 300 if size == settings.dim > 1 else CLUSTERS.get(size, 300)
+    filled = _filled(settings, {"clusters": clusters, "init": "data", "normalize_bonus": True})
+    return checked(filled._replace(views=count, view_dim=size))
+
+
+def _filled(settings: Settings, usual: Mapping[str, Any]) -> Settings:
+    return settings._replace(**{name: value for name, value in usual.items() if getattr(settings, name) is None})
+
+
+def _asks_for_the_paper(s: Settings) -> bool:
+    return s.objective != "sqrt" or s.init not in (None, "data") or s.step_size == AUTO or s.normalize or bool(s.replay)
+
+
+def _views(dim: Any, views: int | str, view_dim: int | None) -> tuple[int, int]:
+    """How many views of how many coordinates each."""
+    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
+        raise ValueError(f"dim must be a whole number of at least 1; got {dim!r}.")
+    whole = dim <= SMALL if views == AUTO else views == 1
+    size = view_dim if view_dim is not None else dim if whole else 1
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= dim:
+        raise ValueError(f"view_dim must be a whole number from 1 to dim={dim}; got {view_dim!r}.")
+    count = views if views != AUTO else 1 if size == dim else dim
+    most = dim if size == 1 else 1 if size == dim else None  # more would be the same view twice
+    if isinstance(count, bool | str) or not isinstance(count, int | np.integer) or count < 1 or (most or count) < count:
+        limit = f" and at most {most} of {size} coordinates" if most else ""
+        raise ValueError(f'views must be "auto" or a whole number of at least 1{limit}; got {views!r}.')
+    return int(count), int(size)
 
 
 def checked(settings: Settings) -> Settings:
@@ -49,19 +101,22 @@ def checked(settings: Settings) -> Settings:
             raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {given[name]!r}.")
     step_size, balance, replay = settings.step_size, settings.balance, settings.replay
     if step_size != AUTO and not (_is_number(step_size) and 0 < float(step_size) < 1):
-        raise ValueError(f'step_size (α) must lie between 0 and 1, both excluded, or be "auto"; got {step_size!r}.')
-    if balance != AUTO and not (_is_number(balance) and float(balance) >= 0):
-        raise ValueError(f'balance (κ) must be a finite number of at least 0, or "auto"; got {balance!r}.')
+        raise ValueError(f"step_size (α) must lie between 0 and 1, both excluded; got {step_size!r}.")
+    if balance not in (AUTO, COUNTS) and not (_is_number(balance) and float(balance) >= 0):
+        raise ValueError(
+            f'balance must be "auto" or, as the paper has it (κ), a number of at least 0; got {balance!r}.'
+        )
     if not _is_number(replay) or not 0 <= replay < 1:
         raise ValueError(f"replay must be a share of at least 0 and below 1; got {replay!r}. Half is 0.5.")
-    if not isinstance(settings.normalize, bool | np.bool_):
-        raise ValueError(f"normalize must be True or False; got {settings.normalize!r}.")
-    numbers = {"step_size": _plain(step_size), "balance": _plain(balance), "replay": float(replay)}
-    return Settings(**{**given, **numbers, "normalize": bool(settings.normalize)})
+    for name in ("normalize", "normalize_bonus"):
+        if not isinstance(given[name], bool | np.bool_):
+            raise ValueError(f"{name} must be True or False; got {given[name]!r}.")
+        given[name] = bool(given[name])
+    return Settings(**given | {"step_size": _plain(step_size), "balance": _plain(balance), "replay": float(replay)})
 
 
 def _plain(value: float | str) -> float | str:
-    return AUTO if value == AUTO else float(value)
+    return value if isinstance(value, str) else float(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -74,6 +129,8 @@ def without_retired(params: Mapping[str, Any]) -> dict[str, Any]:
     `chunk` was for CUDA tensors in float64 or without Triton, which it let absorb so many states at once.
     """
     kept = {name: value for name, value in params.items() if name != "chunk"}
+    if "views" not in params and params.get("balance") == AUTO:
+        kept["balance"] = COUNTS  # what "auto" was before there were views
     if (chunk := params.get("chunk", 1)) != 1:
         warnings.warn(
             f"this KME was saved with chunk={chunk}, which is retired: what it learned is here, and its updates are "

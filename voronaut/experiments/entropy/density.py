@@ -72,7 +72,7 @@ SHAPES = {
 def work(shape: str, dim: int, clusters: int, seed: int, points: int) -> Values:
     """Cluster points of the law, measure the cells, and compare 1/(k m) with p; then balance further and compare."""
     law, rng = SHAPES[shape], np.random.default_rng([seed, 31])
-    kme = KME(dim, clusters=clusters, balance="auto", step_size="auto", init="data", seed=seed, dtype="float64")
+    kme = KME(dim, clusters=clusters, balance="counts", step_size="auto", init="data", seed=seed, dtype="float64")
     for _ in range(0, points, BATCH):
         kme.update(law.sample(min(BATCH, points), dim, rng))
     balance = kme.metrics()["balance"]

@@ -62,7 +62,7 @@ CLOUDS = {
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "zeros": presets.paper().kme,  # the paper's numbers, and its start
     "data": {**presets.paper().kme, "init": "data"},
-    "auto": {"clusters": 300, "balance": "auto", "step_size": "auto", "init": "data"},
+    "auto": {"clusters": 300, "balance": "counts", "step_size": "auto", "init": "data"},
 }
 LABELS = {
     "zeros": "the paper's numbers,\ncenters start at 0",

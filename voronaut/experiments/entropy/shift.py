@@ -21,7 +21,7 @@ BATCH = 10_000
 SETTLE, FOLLOW = 300_000, 300_000
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "paper": {**presets.paper().kme, "init": "data"},
-    "auto": {"clusters": 300, "balance": "auto", "step_size": "auto", "init": "data"},
+    "auto": {"clusters": 300, "balance": "counts", "step_size": "auto", "init": "data"},
 }
 LABELS = {"paper": "κ = 1e-4, α = 0.05", "auto": "scale-free"}
 COLORS = {"paper": GREY, "auto": "#2a9d62"}

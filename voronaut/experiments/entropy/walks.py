@@ -28,7 +28,7 @@ COLORS = ("#3b6fb6", "#e08a1e", "#c8443f")
 BATCH = 1_000
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "zeros": presets.paper().kme,
-    "auto": {"clusters": 300, "balance": "auto", "step_size": "auto", "init": "data", "replay": 0.5},
+    "auto": {"clusters": 300, "balance": "counts", "step_size": "auto", "init": "data", "replay": 0.5},
 }
 
 

@@ -53,14 +53,14 @@ def prepare(centers: Floats, counts: Ints, balance: float) -> Prepared:
 def assign_rows(states: Floats, narrow: Floats, seen: Projection, clusters: Layout, room: Room, chosen: Ints) -> None:
     """The cluster of each state; `narrow` holds the chosen dimensions. OUT: chosen (n,), room."""
     (_, centers, norms, only), (_, rows, weight), (part, product, value, bits, order) = seen, clusters, room
-    lengths, last, more = norms_of(narrow), states.shape[0] - 1, 1 + slack(rows)
+    lengths, last = norms_of(narrow, rows), states.shape[0] - 1
     before = part if centers.shape[0] > 8 else only
     for r in range(last + 1):
         if r % before.shape[0] == 0 and before.shape[0] > 1:
             products(narrow, r, min(r + 1, last), centers, norms, part)
         i = bounds(narrow, r, lengths[r], centers, before, weight, order, product, value)
         squared = square(states, r, rows, i)
-        limit, value[i] = value.dtype.type(more * (np.sqrt(squared) + weight[i])), np.inf
+        limit, value[i] = np.sqrt(squared) + weight[i], np.inf
         if least_bits(bits) <= bits_of(limit):
             i, squared = measure(states, r, rows, weight, i, squared, limit, value)
         chosen[r] = i
@@ -120,7 +120,7 @@ def update_rows(
 ) -> None:
     """Assign, move and count, state by state. OUT: seen, rows, weight, counts, room."""
     (dims, centers, norms, only), (part, product, value, bits, order) = seen, room
-    lengths, base, last, more = norms_of(narrow), counts.min(), states.shape[0] - 1, 1 + slack(rows)
+    lengths, base, last = norms_of(narrow, rows), counts.min(), states.shape[0] - 1
     before, i, center = part if centers.shape[0] > 8 else only, 0, np.zeros_like(narrow[0])
     for r in range(last + 1):
         if r % before.shape[0]:
@@ -129,7 +129,7 @@ def update_rows(
             products(narrow, r, min(r + 1, last), centers, norms, part)
         i = bounds(narrow, r, lengths[r], centers, before, weight, order, product, value)
         squared = square(states, r, rows, i)
-        limit, value[i] = value.dtype.type(more * (np.sqrt(squared) + weight[i])), np.inf
+        limit, value[i] = np.sqrt(squared) + weight[i], np.inf
         if least_bits(bits) <= bits_of(limit):
             i, squared = measure(states, r, rows, weight, i, squared, limit, value)
         absorb(states, r, i, base, rules, dims, center, centers, norms, rows, weight, counts)

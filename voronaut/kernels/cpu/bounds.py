@@ -1,9 +1,14 @@
 """argmin_j ‖s − μ_j‖ + κ n_j (Eq. 4), from lower bounds that cost less than distances, for two states at a time.
 
-‖s − μ‖² = ‖s‖² − 2 s·μ + ‖μ‖² needs one operation per number where the sum of squared differences needs two, but is
-off by up to (d + 8) ε (‖s‖² + ‖μ‖²). Less that much it is a lower bound, over all dimensions or over some of them
-(`dimensions`). The cluster of the least bound is measured from differences, and after it those whose bound stays below
-its exact value, mostly none: the result does not depend on bounds.
+‖s − μ‖² = ‖s‖² − 2 s·μ + ‖μ‖² needs one operation per number where the sum of squared differences needs two, but
+rounding takes more from it. Less c (‖s‖² + ‖μ‖²) it is a lower bound, over all dimensions or over some of them
+(`dimensions`). The cluster of the least bound is measured from differences, and after it those whose bound is no more
+than its value, mostly none: the result does not depend on bounds.
+
+Why c = 3 (d + 4) ε is enough, in units of ε/2 · (‖s‖² + ‖μ‖²) and in whatever order sums are taken: norms are off by
+d + 2; d + 2 numbers of at most 2 (‖s‖² + ‖μ‖²) in all add up with an error of 2 (d + 2); what is measured is no more
+than 2 (‖s‖² + ‖μ‖²) and off by 2 (d + 2). That is 5 d + 10, and c is 6 d + 24. So the squared bound is no more than the
+squared distance as measured, and as roots and sums round in order, a bound is no more than the value it is held to.
 
 Hot loops take plain arrays and row numbers: a view or a field of a tuple inside them would count references, which
 costs a third of an assignment (measured). So does a function around the four lines that follow `bounds` everywhere.
@@ -56,20 +61,20 @@ def room_for(width: int, dtype: np.dtype[Any]) -> Room:
 
 @inlined
 def slack(rows: Floats) -> float:
-    """c = (d + 8) ε, what bounds give away to be bounds."""
+    """c = 3 (d + 4) ε, what bounds give away to be bounds."""
     epsilon = 1.1920929e-07 if rows.itemsize == 4 else 2.220446049250313e-16
-    return float((rows.shape[1] + 8) * epsilon)
+    return float(3 * (rows.shape[1] + 4) * epsilon)
 
 
 @reordered
-def norms_of(rows: Floats) -> Floats:
-    """(1 − c) ‖x_r‖² of all rows."""
-    out = np.empty(rows.shape[0], rows.dtype)
-    for r in range(rows.shape[0]):
-        total = rows.dtype.type(0)
-        for p in range(rows.shape[1]):
-            total += rows[r, p] * rows[r, p]
-        out[r] = (1 - slack(rows)) * total
+def norms_of(x: Floats, whole: Floats) -> Floats:
+    """(1 − c) ‖x_r‖² of all rows of x, which holds some dimensions of `whole`; c counts all of them."""
+    out = np.empty(x.shape[0], x.dtype)
+    for r in range(x.shape[0]):
+        total = x.dtype.type(0)
+        for p in range(x.shape[1]):
+            total += x[r, p] * x[r, p]
+        out[r] = (1 - slack(whole)) * total
     return out
 
 

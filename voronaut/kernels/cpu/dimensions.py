@@ -84,7 +84,7 @@ def project(rows: Floats, centers: Floats, dims: Ints) -> Projection:
     width, dtype = centers.shape[1], centers.dtype
     laid, norms = aligned((deep(len(dims)), width), dtype), aligned((width,), dtype)
     laid[: len(dims)], laid[len(dims) :] = centers[dims], 0
-    norms[: len(rows)], norms[len(rows) :] = norms_of(columns(rows, dims)), 0
+    norms[: len(rows)], norms[len(rows) :] = norms_of(columns(rows, dims), rows), 0
     return Projection(dims, laid, norms, norms[None])
 
 

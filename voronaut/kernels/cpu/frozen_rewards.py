@@ -119,7 +119,7 @@ def reward_rows(
     (_, narrowed, norms, only), (centers, rows, weight), (part, product, value, bits, order) = seen, clusters, two
     between, gap, second, _, followers, starts, near, near_value, intruded, intruded_value, shared = shape
     bound, bound_bits, excess, excess_bits = room.value, room.value_bits, room.excess, room.excess_bits
-    lengths, last, alpha, more = norms_of(narrow), states.shape[0] - 1, rules.step_size, 1 + slack(rows)
+    lengths, last, alpha, more = norms_of(narrow, rows), states.shape[0] - 1, rules.step_size, 1 + slack(rows)
     reach, worth, shift = np.empty_like(weight), np.empty(weight.shape[0]), np.empty_like(rows[0])
     worths(shape, weight, rules, reach, worth)
     before = part if narrowed.shape[0] > 8 else only
@@ -128,7 +128,7 @@ def reward_rows(
             products(narrow, r, min(r + 1, last), narrowed, norms, part)
         i = bounds(narrow, r, lengths[r], narrowed, before, weight, order, product, value)
         squared = square(states, r, rows, i)
-        limit, value[i] = value.dtype.type(more * (np.sqrt(squared) + weight[i])), np.inf
+        limit, value[i] = np.sqrt(squared) + weight[i], np.inf
         if least_bits(bits) <= bits_of(limit):
             i, squared = measure(states, r, rows, weight, i, squared, limit, value)
         if shared[i] or starts[i + 1] - starts[i] > MANY:

@@ -116,6 +116,26 @@ def settle(
 
 
 @compiled
+def follow_move(
+    centers: Floats, weight: Floats, clusters: int, i: int, rules: Rules,
+    point: Floats, marks: Ints, room: Scratch, kept: Gaps,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Gaps after cluster i moved. OUT: kept, point (d,), marks, room. What Σ f(gap) grew by, and sums of `settle`."""
+    grown, recomputed, before = 0, 0, concave(kept.gap[i], rules)
+    kept.nearest[i], kept.gap[i], kept.bound[i] = survey_row(centers, weight, i, point, room.squared, room)
+    total = concave(kept.gap[i], rules) - before
+    flag_changes(weight, kept, i, room)
+    for n in range(gather(room.value_bits, clusters, marks)):
+        j = marks[n]
+        if j != i:
+            before = concave(kept.gap[j], rules)
+            grew, again = settle(centers, weight, i, j, point, room, kept)
+            total += concave(kept.gap[j], rules) - before
+            grown, recomputed = grown + grew, recomputed + again
+    return total, grown, recomputed
+
+
+@compiled
 def step_rows(
     states: Floats, rules: Rules, room: Scratch, marks: Ints,
     centers: Floats, counts: Ints, weight: Floats, kept: Gaps, out: Floats,
@@ -129,18 +149,8 @@ def step_rows(
         move(states[r], i, rules.step_size, centers)
         counts[i] += 1
         weight[i] = rules.balance * (counts[i] - base)
-        before = concave(kept.gap[i], rules)
-        kept.nearest[i], kept.gap[i], kept.bound[i] = survey_row(centers, weight, i, point, room.squared, room)
-        total = concave(kept.gap[i], rules) - before
-        flag_changes(weight, kept, i, room)
-        for n in range(gather(room.value_bits, counts.shape[0], marks)):
-            j = marks[n]
-            if j != i:
-                before = concave(kept.gap[j], rules)
-                grew, again = settle(centers, weight, i, j, point, room, kept)
-                total += concave(kept.gap[j], rules) - before
-                grown, recomputed = grown + grew, recomputed + again
-        out[r] = total
+        out[r], grew, again = follow_move(centers, weight, counts.shape[0], i, rules, point, marks, room, kept)
+        grown, recomputed = grown + grew, recomputed + again
     return grown, recomputed
 
 

@@ -1,0 +1,239 @@
+"""The hard tasks: a cell in seconds, stopped and gone on with, judged beside the training, and told from its files."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.training.toys import Counter
+from voronaut import npz
+from voronaut.cli import main
+from voronaut.experiments import hard
+from voronaut.experiments.hard import figures, judge, results, run, settings, tables
+from voronaut.training import off_policy, policy
+from voronaut.training.config import Config
+from voronaut.training.off_policy import SACTrainer
+
+CELL = settings.CELLS["cartpole"]._replace(steps=512)
+TINY = {"width": 8, "batch": 8, "gradient_steps": 1, "random_steps": 64, "absorb_every": 4}
+SEEDS = (100, 101)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns of 128 steps, evaluations of two episodes, and nothing said."""
+    monkeypatch.setattr(settings, "ROLLOUT", 128)
+    monkeypatch.setattr(judge, "EPISODES", 2)
+    monkeypatch.setattr(judge, "make", lambda task, seeds, envs, **_: Counter(len(seeds) * envs, limit=5))
+    monkeypatch.setattr(run, "make", lambda task, seeds, envs, **_: Counter(len(seeds) * envs, limit=5))
+
+
+def wanted(*methods: str) -> list[settings.Wanted]:
+    return [settings.Wanted("cartpole", methods, SEEDS)]
+
+
+def configs(*methods: str) -> list[Config]:
+    return run.groups(CELL, wanted(*methods), {}, TINY)
+
+
+def go(folder: Path, *methods: str, deadline: float | None = None) -> bool:
+    given = (folder / "work", folder / "results")
+    return run.run(CELL, configs(*methods), *given, deadline=deadline, say=lambda text: None)
+
+
+def lines(folder: Path, name: str) -> list[Any]:
+    """A result without its seconds."""
+    about, *rows = [json.loads(line) for line in (folder / "results/cartpole" / f"{name}.jsonl").open()]
+    return [{key: about[key] for key in ("rewarded", "evaluations", "settings")}, *(row[:-1] for row in rows)]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Both main methods, run once in one go, inside the first test that asks."""
+    folder = tmp_path_factory.mktemp("hard")
+
+    def once() -> Path:
+        assert (folder / "results").exists() or go(folder, "none", "kme")
+        return folder
+
+    return once
+
+
+def test_what_is_stopped_goes_on_to_the_same_results(whole: Callable[[], Path], tmp_path: Path) -> None:
+    for _ in range(3):
+        assert not go(tmp_path, "none", "kme", deadline=0.0)
+    assert set(run.under_way(tmp_path / "work", "cartpole").values()) == {0.75}
+    assert go(tmp_path, "none", "kme")
+    for name in ("none-100", "kme-101"):
+        assert lines(tmp_path, name) == lines(whole(), name)
+    assert not list((tmp_path / "work").rglob("checkpoints/*"))
+
+
+def test_a_result_tells_what_was_run_and_found(whole: Callable[[], Path]) -> None:
+    found = results.find(whole() / "results", wanted("none", "kme"), {"cartpole": CELL}, TINY)
+    assert not found.troubles
+    kme = found.runs["cartpole"]["kme"][100]
+    assert kme.curve["env_steps"].tolist() == [128, 256, 384, 512]
+    assert kme.about["settings"]["learner"]["agent"]["width"] == 8 and kme.about["machine"]["voronaut"]
+    assert kme.about["rewarded"] == {  # every step of these environments is paid: all 16 in the first vector step
+        "1": {"step": 16, "by": "random actions"},
+        "100": {"step": 112, "by": "exploiter"},
+    }
+    assert [steps for steps, _ in kme.about["evaluations"]] == [512]
+    assert results.score(kme) == pytest.approx(1.5)  # 0.1 + … + 0.5 in five steps
+    assert results.final(kme) == pytest.approx(1.5) and results.half(kme) == 128
+    assert results.first(kme, 100) == 112
+
+
+def test_other_settings_are_another_experiment(whole: Callable[[], Path], tmp_path: Path) -> None:
+    there = whole() / "results"
+    found = results.find(there, wanted("kme"), {"cartpole": CELL}, TINY | {"width": 16})
+    assert not found.runs["cartpole"]["kme"] and "differs in learner" in found.troubles[0]
+    longer = results.find(there, wanted("kme"), {"cartpole": CELL._replace(steps=1024)}, TINY)
+    assert "differs in steps" in longer.troubles[0]
+    shutil.copytree(there, tmp_path / "copy")
+    path = results.path_of(tmp_path / "copy", "cartpole", "kme", 100)
+    path.write_text(path.read_text()[:300])
+    broken = results.find(tmp_path / "copy", wanted("kme"), {"cartpole": CELL}, TINY)
+    assert list(broken.runs["cartpole"]["kme"]) == [101] and "damaged" in broken.troubles[0]
+    assert [one.seeds for one in run.groups(CELL, wanted("kme"), broken.runs["cartpole"], TINY)] == [(100,)]
+
+
+def test_runs_that_would_differ_from_what_was_frozen_are_not_begun(tmp_path: Path) -> None:
+    [one] = configs("kme")
+    told = {"cartpole/kme": {**settings.resolved(one), "seeds": [100]}}
+    (tmp_path / settings.FROZEN).write_text(json.dumps(told))
+    run.check_frozen(CELL, [one], tmp_path)
+    with pytest.raises(ValueError, match=r"cartpole:kme would differ from .* in learner\. Choose other --results"):
+        run.check_frozen(CELL, run.groups(CELL, wanted("kme"), {}, {}), tmp_path)
+
+
+def test_methods_with_the_same_learner_are_one_experiment() -> None:
+    together = configs("none", "kme", "zero", "not-near-reward", "one-1")
+    names = [[method.label for method in one.methods] for one in together]
+    assert names == [["none", "kme", "zero"], ["not-near-reward"], ["one-1"]]
+    assert together[1].numbers["near_reward"] == 0 and not together[2].pair
+
+
+def test_several_experiments_train_beside_each_other(tmp_path: Path) -> None:
+    assert go(tmp_path, "kme", "not-near-reward")
+    assert len(list((tmp_path / "results/cartpole").iterdir())) == 4
+
+
+def test_evaluations_lie_in_the_last_tenth_and_end_with_the_run() -> None:
+    assert judge.judged(98) == [91, 93, 95, 97, 98]
+    assert judge.judged(196) == [181, 185, 189, 193, 196]
+    assert judge.judged(4) == [4] * 5
+
+
+def test_every_run_is_judged_by_its_own_policy(tmp_path: Path) -> None:
+    [one] = configs("none", "kme")
+    trainer = SACTrainer(one, Counter(4 * one.envs, limit=5))  # type: ignore[arg-type]
+    folders = [tmp_path / name for name in one.folders()]
+    for each in folders:
+        each.mkdir()
+    trainer.turn(), trainer.turn()
+    before = trainer.lanes[0].run
+    trainer.save_policies(folders)
+    observations = np.random.default_rng(0).standard_normal((4, 3, 2))
+    given = policy.load_many(folders)(observations)
+    alone = [policy.load(each).act(x) for each, x in zip(folders, observations, strict=True)]
+    np.testing.assert_allclose(given, alone, rtol=1e-5, atol=1e-7)
+    assert np.ptp(given, axis=0).min() > 0  # they differ from run to run
+    assert judge.evaluate(one, policy.load_many(folders), 1).shape == (4, 2)
+    assert trainer.lanes[0].run is before
+
+
+def test_the_step_of_a_reward_is_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    [one] = configs("kme")
+    task = Counter(2 * one.envs, limit=50)
+    watched, book = run.Watched(task), run.Book([], [{}, {}], [], {}, [])  # type: ignore[arg-type]
+    trainer = SACTrainer(one, watched)  # type: ignore[arg-type]
+    step = task.step
+    calls: list[int] = []
+
+    def sparse(actions: Any) -> Any:
+        """The second run's last environment is paid from the eleventh vector step on."""
+        calls.append(1)
+        paid = np.zeros(task.num_envs, np.float32)
+        paid[-1] = len(calls) > 10
+        return step(actions)._replace(rewards=paid)
+
+    monkeypatch.setattr(task, "step", sparse)
+    for _ in range(2):
+        before = trainer.rewarded.copy()
+        trainer.turn()
+        run.discover(trainer, watched.paid(), book, before)
+    assert book.rewarded == [{}, {"1": {"step": 11 * 16, "by": "explorer"}}]
+
+
+def test_the_best_policy_of_a_cell_is_kept(whole: Callable[[], Path], tmp_path: Path) -> None:
+    path = whole() / "results/policies/cartpole.npz"
+    told = npz.read_json(path, npz.read(path)["about"])
+    assert told["run"]["cell"] == "cartpole" and told["run"]["return"] == pytest.approx(1.5)
+    assert results.best_policy("cartpole-swingup", path.parents[1]) == path and policy.load(path).task == CELL.task
+    shutil.copytree(path.parent, tmp_path / "policies")
+    about = {"method": "kme", "seed": 7, "evaluations": [[512, [1.0]]]}
+    assert results.keep_best(tmp_path, "cartpole", about, path) is None
+    assert results.keep_best(tmp_path, "cartpole", about | {"evaluations": [[512, [2.0]]]}, path)
+    with pytest.raises(ValueError, match=r"no hard/cartpol; there are hard/cheetah-0\.25"):
+        results.best_policy("cartpol", tmp_path)
+    with pytest.raises(ValueError, match="no policy of acrobot yet"):
+        results.best_policy("acrobot", tmp_path)
+
+
+def test_the_page_and_figures_of_nothing_of_some_and_of_all(
+    whole: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = tables.computed(tmp_path)
+    assert texts["sentences"] == tables.NOTHING and "kme 0 of 5" in texts["missing"]
+    assert figures.draw(tmp_path, tmp_path / "figures")[0].stat().st_size > 10_000
+    some = results.find(whole() / "results", wanted("none", "kme"), {"cartpole": CELL}, TINY)
+    monkeypatch.setattr(results, "find", lambda folder: some._replace(runs={c: {} for c in hard.EVERY} | some.runs))
+    texts = tables.computed(tmp_path)
+    assert "in 0 of 1 cells that were run with both" in texts["sentences"]
+    assert "| 2 [2, 2], 2 seeds | 2 [2, 2], 2 seeds | 2, 2 | 0.50 [0.50, 0.50] | 1.000 |" in texts["scores"]
+    assert "random actions 2" in texts["discovery"] and "cartpole, seeds done: none 2 of 5" in texts["missing"]
+    assert len(figures.draw(tmp_path, tmp_path / "some")) == 4
+    run_ = some.runs["cartpole"]["kme"][100]
+    every = {
+        cell: {m: dict.fromkeys(range(5), run_) for each in settings.PLAN if each.cell == cell for m in each.methods}
+        for cell in settings.CELLS
+    } | {cell: {"kme": {100: run_}} for cell in settings.LONG}
+    monkeypatch.setattr(results, "find", lambda folder: results.Found(every, []))
+    texts = tables.computed(tmp_path)
+    assert "Still to be run" not in texts["missing"] and "in 0 of 8 cells" in texts["sentences"]
+    assert len(texts["further"].splitlines()) == 5
+    assert len(texts["ablations"].splitlines()) == 3 + len(settings.ABLATIONS)
+    assert len(figures.draw(tmp_path, tmp_path / "all")) == 4
+
+
+def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    base = ["reproduce", "hard", "--status", "--results", str(tmp_path / "r"), "--work", str(tmp_path / "w")]
+    assert main([*base, "--cells", "cartpole:kme+none,walker-0.5", "--seeds", "100-102,7"]) == 0
+    said = capsys.readouterr().out
+    assert "cartpole       kme 0/4, none 0/4" in said and "walker-0.5     none 0/4, kme 0/4" in said
+    assert "not frozen" in said or "nothing is frozen yet" in said
+    for words, complaint in (
+        (["--cells", "cartpol"], "cells: cheetah-0.25"),
+        (["--cells", "cartpole:kmee"], "methods: none, kme"),
+        (["--cells", "cartpole:rnd"], "Give --seeds"),
+        (["--seeds", "5"], "--seeds 100-104"),
+        (["--kme.clusters", "5"], r"only --sac"),
+    ):
+        assert main([*base, *words]) == 2
+        assert complaint in capsys.readouterr().err
+    assert main(["reproduce", "exploration", "--cells", "cartpole"]) == 2 and main(["eval", "hard/no"]) == 2
+
+
+def test_the_plan_asks_for_what_there_is() -> None:
+    for each in settings.PLAN:
+        assert each.cell in settings.CELLS and set(each.methods) <= set(settings.METHODS)
+        assert min(each.seeds) >= 100
+    asked = [(each.cell, method) for each in settings.PLAN for method in each.methods]
+    assert len(set(asked)) == len(asked)
+    assert hard.computed is tables.computed and not off_policy.on_accelerator()

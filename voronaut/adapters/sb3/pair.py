@@ -1,0 +1,306 @@
+"""`Pair`: an explorer and an exploiter that share one replay, for off-policy algorithms in Stable-Baselines3's style.
+
+The exploiter is paid by the task alone, the explorer by the task and the bonus. Each drives its share of the
+environments, and both learn from everything that happened. Both are plain models of the algorithm.
+"""
+
+import copy
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.utils import should_collect_more_steps
+
+from voronaut.adapters import files
+from voronaut.adapters.observations import Features, Reader
+from voronaut.adapters.payer import Payer, fitting
+from voronaut.adapters.sb3.env import check_unpaid
+from voronaut.adapters.sb3.replay import PaidReplay, check_replay
+
+ABSORB = 1024  # steps of all environments together after which the bonus learns what is new
+APART = 2**16  # between the seeds of the two models
+ALONE = {"verbose": 0, "tensorboard_log": None}  # of the explorer, whose log goes into the exploiter's
+
+
+class Pair:
+    """Two models on one environment and one replay: rewards r for the exploiter, r + b/σ for the explorer.
+
+    b is what the bonus pays for the state that the action led to, as it is when a batch is sampled; σ its running
+    deviation over such batches. There is no weight to choose. The bonus sees observations as the replay keeps them,
+    that is before VecNormalize.
+
+    Args:
+        algorithm: SAC, TD3, DQN, TQC, CrossQ or another off-policy class.
+        policy: the policy of both, such as "MlpPolicy".
+        env: a VecEnv, a Gymnasium environment or its name, without a bonus.
+        bonus: such as `vn.KME(dim=17)`, or a class such as `vn.KME`, which is then made for the observations.
+        explorer_share: of the environments; with one environment, of the steps, taking turns by episodes.
+        update_every: vector steps between updates of the bonus; None: as many as make about 1024 steps.
+        features: function from a batch of observations to the vectors (n, dim) that the bonus sees.
+        keys: of Dict observations, to be joined to one vector.
+        seed: of the exploiter and of the environments; the explorer gets one of its own.
+        model: further keywords of `algorithm`, for both.
+    """
+
+    def __init__(
+        self,
+        algorithm: Any,
+        policy: Any,
+        env: Any,
+        bonus: Any,
+        *,
+        explorer_share: float = 0.5,
+        update_every: int | None = None,
+        features: Features | None = None,
+        keys: Sequence[str] | None = None,
+        seed: int | None = None,
+        **model: Any,
+    ) -> None:
+        _check(algorithm, env)
+        second = {**copy.deepcopy(model), **ALONE, "seed": None if seed is None else seed + APART}
+        exploiter = algorithm(policy, env, seed=seed, **model)
+        explorer = algorithm(policy, exploiter.env, _init_setup_model=False, **second)
+        explorer.replay_buffer = exploiter.replay_buffer  # so that it makes none of its own
+        explorer._setup_model()
+        exploiter.set_random_seed(seed)  # the environments and what is drawn from now on are the exploiter's
+        self._join(exploiter, explorer, bonus, explorer_share, update_every, features, keys)
+
+    def _join(
+        self, exploiter: Any, explorer: Any, bonus: Any, share: float, every: int | None, features: Any, keys: Any
+    ) -> None:
+        check_replay(exploiter.replay_buffer)
+        self.exploiter, self.explorer = exploiter, explorer
+        self.reader = Reader(exploiter.observation_space, keys, features)
+        bonus = fitting(bonus, self.reader.dim)
+        self.payer = Payer(bonus, scale=1.0, update_every=every or max(1, ABSORB // exploiter.n_envs))
+        self.explorer_share = _checked_share(share)
+        self.paid = explorer.replay_buffer = PaidReplay(exploiter.replay_buffer, self.payer, self.reader)
+        self.turns = Turns(exploiter.n_envs, self.explorer_share)
+
+    @property
+    def bonus(self) -> Any:
+        """The bonus in force."""
+        return self.payer.bonus
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Any = None,
+        log_interval: int = 4,
+        tb_log_name: str = "Pair",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> "Pair":
+        """Let both act and learn for so many steps of all environments. Callbacks are given the exploiter."""
+        lead = self.exploiter
+        total_timesteps, callback = lead._setup_learn(
+            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+        )
+        self._set_up_explorer(reset_num_timesteps)
+        callback.on_training_start(locals(), globals())
+        while lead.num_timesteps < total_timesteps:
+            steps = self._collect(callback, log_interval)
+            if steps is None:
+                break
+            if lead.num_timesteps > lead.learning_starts:
+                self._train(lead.gradient_steps if lead.gradient_steps >= 0 else steps)
+        callback.on_training_end()
+        return self
+
+    def save(self, folder: Any) -> None:
+        """Write both models, the replay and the bonus: exploiter.zip, explorer.zip, replay.pkl and pair.npz."""
+        where = Path(folder)
+        where.mkdir(parents=True, exist_ok=True)
+        self.exploiter.save(where / "exploiter.zip")
+        self.explorer.save(where / "explorer.zip")
+        self.exploiter.save_replay_buffer(where / "replay.pkl")
+        kind = type(self.exploiter)
+        more = {"algorithm": f"{kind.__module__}:{kind.__qualname__}", "explorer_share": self.explorer_share}
+        state = {"units": self.paid.units, "turns": self.turns.state()}
+        files.save(where / "pair.npz", "Pair", self.payer, self.reader, state, **more)
+
+    @classmethod
+    def load(
+        cls,
+        folder: Any,
+        env: Any = None,
+        *,
+        bonus: Any = None,
+        features: Any = None,
+        device: Any = "auto",
+        **model: Any,
+    ) -> "Pair":
+        """The pair saved in `folder`, to go on in `env`; what a file cannot hold is given again. Uses SB3's pickles."""
+        where = Path(folder)
+        kept = files.Kept(where / "pair.npz", "Pair", bonus=bonus, features=features)
+        module, name = kept.settings["algorithm"].split(":")
+        algorithm = getattr(importlib.import_module(module), name)
+        exploiter = algorithm.load(where / "exploiter.zip", env=env, device=device, **model)
+        exploiter.load_replay_buffer(where / "replay.pkl")
+        alone = {**model, "replay_buffer": exploiter.replay_buffer}  # so that it makes none of its own
+        explorer = algorithm.load(where / "explorer.zip", env=exploiter.env, device=device, **alone)
+        pair = cls.__new__(cls)
+        chosen = (kept.settings[each] for each in ("bonus", "explorer_share", "update_every", "features", "keys"))
+        pair._join(exploiter, explorer, *chosen)
+        state = kept.restore(pair.payer)
+        pair.paid.units = state["units"]
+        pair.turns.restore(state["turns"])
+        return pair
+
+    # What learn does
+
+    def _set_up_explorer(self, fresh: bool) -> None:
+        """As the exploiter was set up, without resetting the environments once more."""
+        lead, other = self.exploiter, self.explorer
+        other._last_obs, other.num_timesteps = lead._last_obs, lead._num_timesteps_at_start
+        if fresh:
+            other.ep_info_buffer, other._episode_num = None, 0
+        other._setup_learn(lead._total_timesteps - lead._num_timesteps_at_start, None, False)
+        other._logger = _Told(lead.logger)
+
+    def _collect(self, callback: Any, log_interval: int | None) -> int | None:
+        """Steps until it is time to train, as SB3's `collect_rollouts` takes them; None: a callback said stop."""
+        lead, env = self.exploiter, self.exploiter.env
+        steps = episodes = 0
+        for model in (self.exploiter, self.explorer):
+            model.policy.set_training_mode(False)
+        callback.on_rollout_start()
+        while should_collect_more_steps(lead.train_freq, steps, episodes):
+            actions, buffer_actions = self._act(steps)
+            new_obs, rewards, dones, infos = env.step(actions)
+            lead.num_timesteps += env.num_envs
+            steps += 1
+            callback.update_locals(locals())
+            if not callback.on_step():
+                return None
+            self._count(infos, dones)
+            lead._store_transition(lead.replay_buffer, buffer_actions, new_obs, rewards, dones, infos)
+            self._after_step()
+            episodes += self._end_episodes(dones, log_interval)
+        callback.on_rollout_end()
+        return steps * int(env.num_envs)
+
+    def _act(self, steps: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Actions of all environments, each its driver's, and the same as the replay keeps them."""
+        drawn = []
+        for model in (self.exploiter, self.explorer):
+            every = model.sde_sample_freq
+            if model.use_sde and (steps == 0 or (every > 0 and steps % every == 0)):
+                model.actor.reset_noise(model.n_envs)
+            drawn.append(model._sample_action(model.learning_starts, model.action_noise, model.n_envs))
+        rows = self.turns.explorers
+        own, other = drawn
+        return _by_row(rows, own[0], other[0]), _by_row(rows, own[1], other[1])
+
+    def _count(self, infos: Sequence[dict[str, Any]], dones: NDArray[Any]) -> None:
+        """Each episode's return in its driver's statistics."""
+        for model, rows in ((self.exploiter, ~self.turns.explorers), (self.explorer, self.turns.explorers)):
+            chosen = np.flatnonzero(rows)
+            model._update_info_buffer([infos[i] for i in chosen.tolist()], dones[chosen])
+
+    def _after_step(self) -> None:
+        lead, other = self.exploiter, self.explorer
+        other._last_obs, other.num_timesteps = lead._last_obs, lead.num_timesteps
+        for model in (lead, other):
+            model._update_current_progress_remaining(lead.num_timesteps, lead._total_timesteps)
+            model._on_step()  # DQN's target network
+        updates = self.payer.updates
+        self.payer.keep(self.paid.newest())
+        if self.payer.updates != updates:
+            self._log_bonus()
+
+    def _end_episodes(self, dones: NDArray[Any], log_interval: int | None) -> int:
+        lead = self.exploiter
+        for i in np.flatnonzero(dones).tolist():
+            lead._episode_num += 1
+            for model in (self.exploiter, self.explorer):
+                if model.action_noise is not None:
+                    model.action_noise.reset(**({"indices": [i]} if model.n_envs > 1 else {}))
+            if log_interval is not None and lead._episode_num % log_interval == 0:
+                self._log_explorer()
+                lead.dump_logs()
+        self.turns.step(dones)
+        return int(dones.sum())
+
+    def _train(self, gradient_steps: int) -> None:
+        if gradient_steps > 0:
+            for model in (self.exploiter, self.explorer):
+                model.train(batch_size=model.batch_size, gradient_steps=gradient_steps)
+            self.exploiter.logger.record_mean("bonus/paid", self.paid.last_bonus)
+
+    def _log_bonus(self) -> None:
+        for name, value in self.bonus.metrics().items():
+            if not np.isnan(value):
+                self.exploiter.logger.record(f"bonus/{name}", value)
+
+    def _log_explorer(self) -> None:
+        returns = [each["r"] for each in self.explorer.ep_info_buffer]
+        if returns:
+            self.exploiter.logger.record("explorer/ep_rew_mean", float(np.mean(returns)))
+
+
+class Turns:
+    """Which environments the explorer drives, (n,): the last of several, or the only one for whole episodes."""
+
+    def __init__(self, count: int, share: float) -> None:
+        self.share, self.steps, self.explored = share, 0, 0
+        given = min(max(round(share * count), 1), count - 1)
+        self.explorers = np.arange(count) >= count - given
+        if count == 1:
+            self._choose()
+
+    def step(self, dones: NDArray[Any]) -> None:
+        """One step is over: with one environment the next episode is whose share of the steps lags behind."""
+        if len(self.explorers) == 1:
+            self.steps, self.explored = self.steps + 1, self.explored + int(self.explorers[0])
+            if dones[0]:
+                self._choose()
+
+    def state(self) -> NDArray[np.int64]:
+        """For a file."""
+        return np.array([self.steps, self.explored], np.int64)
+
+    def restore(self, state: NDArray[np.int64]) -> None:
+        """Go on with what `state` gave; the environment begins an episode."""
+        self.steps, self.explored = (int(each) for each in state)
+        if len(self.explorers) == 1:
+            self._choose()
+
+    def _choose(self) -> None:
+        self.explorers = np.array([self.explored < self.share * (self.steps + 1)])
+
+
+class _Told(Logger):
+    """A logger that passes on what the explorer records, as explorer/…, to the exploiter's."""
+
+    def __init__(self, other: Logger) -> None:
+        super().__init__(None, [])
+        self._other = other
+
+    def record(self, key: str, value: Any, exclude: Any = None) -> None:
+        self._other.record(f"explorer/{key.rpartition('/')[2]}", value, exclude)
+
+
+def _by_row(rows: NDArray[np.bool_], own: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """`other` in these rows and `own` in the rest."""
+    return np.where(rows.reshape(-1, *[1] * (own.ndim - 1)), other, own)
+
+
+def _checked_share(share: float) -> float:
+    if not 0 < share < 1:
+        raise ValueError(f"explorer_share must lie between 0 and 1; got {share}. The default is 0.5.")
+    return float(share)
+
+
+def _check(algorithm: Any, env: Any) -> None:
+    if not (isinstance(algorithm, type) and issubclass(algorithm, OffPolicyAlgorithm)):
+        raise TypeError(
+            f"Pair takes the class of an off-policy algorithm, such as SAC, TD3, DQN or TQC; got {algorithm!r}. "
+            "For PPO and A2C wrap the environment: BonusVecEnv(env, bonus)."
+        )
+    check_unpaid(env)

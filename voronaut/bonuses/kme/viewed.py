@@ -1,0 +1,134 @@
+"""A KME's views: what they have learned, what they pay, and in which unit. `voronaut/views.py` is the same in NumPy.
+
+States come in deviations from their mean (`frames.Standardized`), so no number here has a unit. Each view's rewards
+are divided by their running deviation, and the sum of all views by its own: what a KME pays has deviation 1.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut import views
+from voronaut.bonuses.kme.settings import Settings
+
+Floats = NDArray[np.floating[Any]]
+MEASURED = 1024  # states of an update whose rewards tell the deviations
+RATE = 0.1  # of the deviations per update, once there have been ten
+ARRAYS = ("centers", "usage", "margins", "deviations")
+
+
+class Viewed:
+    """V clusterings: centers (V, k, m), usage (V, k), margins (V,) and the deviations of what each pays (V,)."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        v, k, m = settings.views, settings.clusters, settings.view_dim
+        self.columns = views.columns(settings.dim, v, m, settings.seed)
+        self.centers: Floats = np.zeros((v, k, m), settings.dtype)
+        self.usage, self.margins, self.deviations = np.ones((v, k)), np.zeros(v), np.zeros(v)
+        self.deviation = 0.0  # of the sum
+        self.seen = self.updates = 0  # states absorbed, replayed ones too
+        self._prepared: Any = None
+
+    def start(self, states: Floats) -> None:
+        """Put the centers at states of a first batch (n, d)."""
+        for view, own in enumerate(self.columns):
+            first = views.start(states[:, own].astype(np.float64), self.settings.clusters, self.settings.seed)
+            self.centers[view] = first.centers
+        self._prepared = None
+
+    def rewards(self, states: Floats) -> Floats:
+        """(n, d) -> (n,): what each state would earn, in deviations (or raw, without `normalize_bonus`)."""
+        s = self.settings
+        paid = kernel().rewards(self.prepared(), self.weights(), states, s.step_size, s.threads)
+        return np.asarray(paid, s.dtype)
+
+    def update(self, states: Floats) -> None:
+        """Absorb states (n, d) in the given order, and learn in which unit they are paid."""
+        self.take(kernel().update(self._views(), states, self.settings.step_size))
+        self.measure(kernel().each(self.prepared(), states[:MEASURED], self.settings.step_size))
+
+    def step(self, states: Floats) -> Floats:
+        """Algorithm 1 over states (n, d): what each earns, raw; they are absorbed in the given order."""
+        after, paid = kernel().step(self._views(), states, self.settings.step_size)
+        self.take(after)
+        self.measure(kernel().each(self.prepared(), states[:MEASURED], self.settings.step_size))
+        return np.asarray(paid, self.settings.dtype)
+
+    def take(self, after: Any) -> None:
+        """Become what a kernel's update gave."""
+        self.centers = np.asarray(after.centers, self.settings.dtype)
+        self.usage, self.margins = (np.asarray(x, np.float64) for x in (after.usage, after.margin))
+        self.seen, self._prepared = int(after.seen), None
+
+    def measure(self, each: Floats) -> None:
+        """Let the deviations follow what some states earn from each view, (V, n)."""
+        self.updates += 1
+        rate, each = max(RATE, 1 / self.updates), np.asarray(each, np.float64)
+        self.deviations = self.deviations + rate * (each.std(axis=1) - self.deviations)
+        total = (each * inverse(self.deviations)[:, None]).sum(axis=0)
+        self.deviation += rate * (float(total.std()) - self.deviation)
+
+    def weights(self) -> NDArray[np.float64]:
+        """What each view's rewards are multiplied by, (V,)."""
+        if not self.settings.normalize_bonus:
+            return np.ones(len(self.columns))
+        return inverse(self.deviations) * inverse(np.array(self.deviation))
+
+    def prepared(self) -> Any:
+        """The views as the kernel wants them."""
+        if self._prepared is None:
+            self._prepared = kernel().prepare(self._views())
+        return self._prepared
+
+    def gaps(self) -> NDArray[np.float64]:
+        """min_{j≠i} ‖μ_i − μ_j‖ within each view, in deviations of the states, (V, k)."""
+        return np.asarray(kernel().gaps(self._views()), np.float64)
+
+    def assign(self, states: Floats) -> NDArray[np.int64]:
+        """The cell of each state (n, d) in the first view, (n,)."""
+        return np.asarray(kernel().assign(self._views(), states)[0])
+
+    def masses(self, states: Floats) -> NDArray[np.int64]:
+        """How many of the states (n, d) are in each cell of each view, (V, k)."""
+        k = self.settings.clusters
+        return np.stack([np.bincount(own, minlength=k) for own in kernel().assign(self._views(), states)])
+
+    def convert(self, old: Any, new: Any) -> None:
+        """Bring the centers along from one frame to the next."""
+        for view, own in enumerate(self.columns):
+            rows = np.zeros((self.settings.clusters, self.settings.dim))
+            rows[:, own] = self.centers[view]
+            self.centers[view] = new.convert(rows, old)[:, own]
+        self._prepared = None
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Copies of everything learned."""
+        arrays = {name: getattr(self, name).copy() for name in ARRAYS}
+        return arrays | {"deviation": np.array([self.deviation]), "passes": np.array([self.seen, self.updates])}
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `to_arrays` gave."""
+        self.centers, self.usage, self.margins, self.deviations = (arrays[name].copy() for name in ARRAYS)
+        self.deviation = float(arrays["deviation"][0])
+        self.seen, self.updates = (int(n) for n in arrays["passes"])
+        self._prepared = None
+
+    def _views(self) -> Any:
+        return kernel().Views(self.columns, self.centers, self.usage, self.margins, self.seen)
+
+
+def inverse(deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/σ; 0 where σ is 0, so that what never varies pays nothing."""
+    return np.asarray(np.divide(1, deviations, out=np.zeros_like(deviations), where=deviations > 0))
+
+
+def kernel() -> Any:
+    """The views' kernel of this machine."""
+    try:
+        from voronaut.kernels.cpu import views as found
+    except ImportError:  # no numba: a GPU machine, say
+        from voronaut.kernels.xla import views_host as found  # type: ignore[no-redef]
+    return found

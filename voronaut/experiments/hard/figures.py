@@ -1,0 +1,148 @@
+"""The figures of docs/hard.md, drawn from the result files and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voronaut.experiments.common import drawing, stats, sweep
+from voronaut.experiments.exploration.run import PLAN as PPO_PLAN
+from voronaut.experiments.hard import results
+from voronaut.experiments.hard.results import Result
+from voronaut.experiments.hard.settings import ABLATED, ABLATIONS, CELLS, COMPARED, FOLDER, MAIN, METHODS, RIVALS, Cell
+from voronaut.plotting import COLORS, figure
+
+FIGURES = Path("docs/figures/hard")
+SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY}
+Runs = Mapping[str, Sequence[Result]]  # by method
+Data = Mapping[str, Runs]  # by cell
+
+
+def load(folder: Path = FOLDER) -> Data:
+    """Every sound result by cell and method."""
+    runs = results.find(folder).runs
+    return {cell: {method: list(seeds.values()) for method, seeds in each.items()} for cell, each in runs.items()}
+
+
+def ppo() -> dict[str, float]:
+    """Mean final return of PPO with KME after five million steps, by cell, where it was run."""
+    there, _ = sweep.collect(PPO_PLAN)
+    found = {name: there.get(cell.ppo, {}).get("kme", []) for name, cell in CELLS.items()}
+    return {name: float(np.mean(drawing.scores(some, drawing.final))) for name, some in found.items() if some}
+
+
+def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
+    """All figures."""
+    data = load(folder)
+    compared = {cell: {m: data[cell].get(m, []) for m in ("kme", *RIVALS, "none")} for cell in COMPARED}
+    ablated = {ABLATED: {m: data[ABLATED].get(m, []) for m in ("kme", *ABLATIONS)}}
+    paths = {name: figures / f"{name}.png" for name in ("curves", "discovery", "rivals", "ablations")}
+    curves(paths["curves"], data, ppo())
+    discovery(paths["discovery"], data)
+    scores(paths["rivals"], compared, 2)
+    scores(paths["ablations"], ablated, 1)
+    return list(paths.values())
+
+
+def curves(path: Path, data: Data, before: Mapping[str, float]) -> None:
+    """The acting exploiter's return in eight panels, its scores at the end, and where PPO + KME ended as a line."""
+    with figure(path, columns=4, rows=2, size=(13, 6.6)) as grid:
+        for axes, cell in zip(np.ravel(grid), CELLS.values(), strict=True):
+            _panel(axes, cell, data[cell.name], before.get(cell.name))
+        _legend(np.ravel(grid))
+
+
+def _panel(axes: Any, cell: Cell, runs: Runs, before: float | None) -> None:
+    axes.set_title(cell.title, fontsize=10)
+    if not any(runs.get(method) for method in MAIN):
+        return drawing.not_run(axes)
+    for method in MAIN:
+        if runs.get(method):
+            _band(axes, runs[method], method)
+    if before is not None:
+        axes.axhline(before, color=drawing.GREY, linestyle="--", linewidth=1.2, label="PPO + KME after 5M steps")
+    axes.set(xlabel="million steps", xlim=(0, 1.04 * cell.steps / 1e6))
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1.0))
+    axes.set_ylabel("return" if cell.name in ("cheetah-0.25", "acrobot") else "")
+
+
+def _band(axes: Any, some: Sequence[Result], method: str) -> None:
+    steps = some[0].curve["env_steps"] / 1e6
+    lines = [drawing.smooth(np.nan_to_num(stats.carried(result.curve["exploiter_return"]))) for result in some]
+    mean = stats.mean_interval(lines)
+    axes.plot(steps, mean.value, color=SHADES[method], linewidth=1.8, label=METHODS[method].text)
+    if len(some) > 1:
+        axes.fill_between(steps, mean.low, mean.high, color=SHADES[method], alpha=0.15, linewidth=0)
+    ends = [results.score(result) for result in some]
+    style = {"color": SHADES[method], "markersize": 4, "alpha": 0.7, "clip_on": False}
+    axes.plot(np.full(len(ends), 1.015 * steps[-1]), ends, "o", **style)
+
+
+def _legend(panels: Any) -> None:
+    named = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if named:
+        canvas = panels[0].figure
+        canvas.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 6))
+
+
+def discovery(path: Path, data: Data) -> None:
+    """How long it took to find reward, and how long from there to half of the final return; a dot for every run."""
+    columns = {
+        "first rewarded step (million)": results.first,
+        "hundredth rewarded step (million)": lambda result: results.first(result, 100),
+        "from the first to half of the final return (million)": lambda result: (
+            results.half(result) - results.first(result)
+        ),
+    }
+    with figure(path, columns=len(columns), size=(13, 5.2)) as panels:
+        for index, (axes, (text, measure)) in enumerate(zip(panels, columns.items(), strict=True)):
+            for row, cell in enumerate(CELLS.values()):
+                _dots(axes, -row, data[cell.name], measure, cell.steps)
+            axes.set_xscale("log")
+            axes.set_xlim(0.008, 5)
+            axes.set_xticks([0.01, 0.1, 1, 4], ["0.01", "0.1", "1", "never"])
+            axes.set_xlabel(text)
+            axes.set_yticks([-row for row in range(len(CELLS))], list(CELLS) if index == 0 else [""] * len(CELLS))
+            axes.set_ylim(0.5 - len(CELLS), 0.5)
+        _legend(panels)
+
+
+def _dots(axes: Any, y: float, runs: Runs, measure: Any, steps: int) -> None:
+    shown = [method for method in ("kme", *RIVALS, "none") if runs.get(method)]
+    for place, method in enumerate(shown):
+        taken = np.nan_to_num([measure(result) / 1e6 for result in runs[method]], nan=np.inf, posinf=np.inf)
+        offset = 0.32 - 0.64 * (place + 0.5) / len(shown)
+        at = np.where(np.isfinite(taken), np.clip(taken, 0.01, None), 4.0)
+        style = {"color": SHADES[method], "markersize": 4.5, "alpha": 0.7, "markeredgewidth": 0}
+        axes.plot(at, np.full(len(at), y + offset), "o", label=METHODS[method].text, **style)
+    if not shown:
+        axes.text(0.02, y, drawing.NOT_RUN, transform=axes.get_yaxis_transform(), va="center", color=drawing.GREY,
+                  style="italic", fontsize=9)  # fmt: skip
+    axes.axhline(y - 0.5, color="#e6e6e6", linewidth=0.8, zorder=0)
+
+
+def scores(path: Path, data: Data, columns: int) -> None:
+    """Score of every method with its interval, every seed as a mark; a panel for every cell."""
+    rows, longest = -(-len(data) // columns), max(map(len, data.values()))
+    with figure(path, columns=columns, rows=rows, size=(2 + 5.5 * columns, (0.8 + 0.33 * longest) * rows)) as grid:
+        for axes, (cell, runs) in zip(np.ravel(grid), data.items(), strict=True):
+            axes.set_title(CELLS[cell].title, fontsize=10)
+            if not any(runs.values()):
+                drawing.not_run(axes)
+                continue
+            for row, (method, some) in enumerate(runs.items()):
+                _score(axes, -row, some, SHADES.get(method, SHADES["kme"]))
+            axes.set_yticks([-row for row in range(len(runs))], [METHODS[method].text for method in runs])
+            axes.set(ylim=(0.5 - len(runs), 0.5), xlabel="score")
+            axes.set_xlim(left=min(0, axes.get_xlim()[0]), right=max(1, axes.get_xlim()[1]))
+
+
+def _score(axes: Any, y: float, some: Sequence[Result], color: str) -> None:
+    if not some:
+        axes.text(0.02, y, drawing.NOT_RUN, transform=axes.get_yaxis_transform(), va="center", color=drawing.GREY,
+                  style="italic", fontsize=9)  # fmt: skip
+        return
+    seeds = [results.score(result) for result in some]
+    drawing.interval(axes, y, stats.bootstrap([seeds], stats.mean), color)
+    axes.plot(seeds, np.full(len(seeds), y), "|", color=color, markersize=9, alpha=0.8)

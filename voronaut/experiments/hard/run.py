@@ -1,0 +1,262 @@
+"""Runs of a cell side by side until the budget is spent: collected, evaluated, saved, and written down when done."""
+
+import dataclasses
+import itertools
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voronaut import files, machine, npz
+from voronaut.experiments.hard import results, settings
+from voronaut.experiments.hard.judge import Evaluations, Judge, judged
+from voronaut.experiments.hard.settings import EPISODES, METHODS, Cell, Wanted
+from voronaut.tasks.base import Step, VectorTask
+from voronaut.tasks.factory import make
+from voronaut.training import checkpoint, folder, loop, policy
+from voronaut.training.config import Config
+from voronaut.training.off_policy import SACTrainer, on_accelerator
+
+CHECKPOINTS, PROGRESS, COMPILED = "checkpoints", "progress.json", "compiled"
+SAVE_EVERY = 2  # turns
+WRITING = 3e8  # bytes of replay per second, to know when to begin to save
+SPARE = 10.0  # seconds for everything else that stopping takes
+COUNTS = (1, 100)  # rewarded transitions whose step is kept
+SECONDS = ("collect_seconds", "bonus_seconds", "learn_seconds")
+Say = Callable[[str], None]
+Stop = Callable[[float], bool]  # whether to stop now, if that takes so many seconds
+
+
+@dataclasses.dataclass
+class Book:
+    """What is written down while runs train; lists by run."""
+
+    rows: list[list[list[Any]]]
+    rewarded: list[dict[str, Any]]  # first and hundredth rewarded transition: step, and who took it
+    evaluations: Evaluations
+    seconds: dict[str, float]
+    notes: list[str]
+
+
+def groups(cell: Cell, wanted: Sequence[Wanted], there: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[Config]:
+    """What is missing of a cell as few experiments: methods that share settings of the learner and seeds are one."""
+    together: dict[Any, Config] = {}
+    for each in wanted:
+        for name in each.methods:
+            seeds = [seed for seed in each.seeds if seed not in there.get(name, {})]
+            if seeds:
+                one = settings.configured(cell, METHODS[name], seeds, numbers)
+                key = (one.pair, json.dumps(dict(one.numbers)), one.seeds)
+                before = together.get(key, dataclasses.replace(one, methods=()))
+                together[key] = dataclasses.replace(one, methods=(*before.methods, *one.methods))
+    return list(together.values())
+
+
+def check_frozen(cell: Cell, configs: Sequence[Config], out: Path) -> None:
+    """ValueError if a run would differ from what was frozen in `out`: it could not be reported."""
+    fixed = settings.frozen(out)
+    for one in (dataclasses.replace(each, methods=(method,)) for each in configs for method in each.methods):
+        label, mine = one.methods[0].label, settings.resolved(one)
+        wanted = fixed.get(f"{cell.name}/{label}")
+        differ = [name for name in mine if wanted is not None and mine[name] != wanted[name]]
+        if differ:
+            raise ValueError(
+                f"{cell.name}:{label} would differ from {out / settings.FROZEN} in {', '.join(differ)}. "
+                "Choose other --results for a trial."
+            )
+
+
+def run(
+    cell: Cell, configs: Sequence[Config], work: Path, out: Path, *, deadline: float | None = None, say: Say = print
+) -> bool:
+    """Train all groups of a cell side by side, in a thread each; whether all are done."""
+    _remember_programs(work)
+    with loop.interrupts() as interrupted, ThreadPoolExecutor(len(configs)) as pool:
+        failed: list[bool] = []
+
+        def stop(takes: float) -> bool:
+            late = deadline is not None and time.monotonic() + takes > deadline
+            return late or interrupted() or bool(failed)
+
+        def one(config: Config) -> bool:
+            try:
+                return train(cell, config, work / cell.name / _name(config), out, stop, say)
+            except BaseException:
+                failed.append(True)
+                raise
+
+        return all(list(pool.map(one, configs)))
+
+
+def _remember_programs(work: Path) -> None:
+    """Keep what was compiled for an accelerator: the next sitting begins at once."""
+    if on_accelerator():
+        import jax
+
+        jax.config.update("jax_compilation_cache_dir", str((work / COMPILED).absolute()))  # type: ignore[no-untyped-call]
+
+
+def _name(config: Config) -> str:
+    return f"{'+'.join(method.label for method in config.methods)}_{'+'.join(map(str, config.seeds))}"
+
+
+def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Say) -> bool:
+    """Train one group from where it stands; True when it is done and its results are written."""
+    seeds = [seed for _, seed in config.runs]
+    with folder.locked(work):
+        folder.check(config, work, resume=True, restart=False)
+        folder.claim(config, work)
+        task = Watched(make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend))
+        try:
+            trainer = SACTrainer(config, cast(VectorTask, task))
+            folder.check_room(trainer, work)
+            book = resume(trainer, work)
+            with Judge(config, work) as judge:
+                done = _turns(trainer, task, book, judge, work, stop, say)
+        finally:
+            task.close()
+        if done:
+            _export(cell, config, book, work, out, say)
+            shutil.rmtree(work / CHECKPOINTS, ignore_errors=True)
+    return done
+
+
+def _turns(trainer: SACTrainer, task: "Watched", book: Book, judge: Judge, work: Path, stop: Stop, say: Say) -> bool:
+    saved, longest, name = trainer.done, 0.0, _name(trainer.config)
+    while trainer.done < trainer.total:
+        started, before = time.perf_counter(), trainer.rewarded.copy()
+        rows = trainer.turn()
+        discover(trainer, task.paid(), book, before)
+        took = time.perf_counter() - started
+        longest = max(longest, took if trainer.done > saved + 1 else 0.0)
+        write_down(book, rows, took)
+        if trainer.done in judged(trainer.total):
+            judge.begin(trainer)
+        late = stop(longest + _saving(trainer, saved) + judge.left())
+        if late or trainer.done == trainer.total or trainer.done - saved >= SAVE_EVERY:
+            judge.settle(book.evaluations)
+            save(trainer, book, work)
+            saved = trainer.done
+            say(_told(name, trainer, rows, took))
+        if late and trainer.done < trainer.total:
+            say(f"{name}: stopped after {trainer.done} of {trainer.total} turns; the same command goes on from here")
+            return False
+    return True
+
+
+def _told(name: str, trainer: SACTrainer, rows: folder.Rows, took: float) -> str:
+    """One line: how far, mean returns by method, and how fast."""
+    count = len(trainer.config.seeds)
+    known = [[row["extrinsic_return"] or 0.0 for row in rows[i : i + count]] for i in range(0, len(rows), count)]
+    means = [f"{m.label} {np.mean(x):.1f}" for m, x in zip(trainer.config.methods, known, strict=True)]
+    speed = trainer.config.rollout * len(rows) / took
+    return f"{name}: {trainer.done}/{trainer.total} turns, return {', '.join(means)}, {speed:,.0f} steps/s"
+
+
+def _saving(trainer: SACTrainer, saved: int) -> float:
+    """About the seconds that a checkpoint takes now."""
+    return SPARE + trainer.disk * (trainer.done - saved) / trainer.total / WRITING
+
+
+def write_down(book: Book, rows: folder.Rows, took: float) -> None:
+    """A row of every run; the seconds are of all of them side by side."""
+    names = ("env_steps", "extrinsic_return", "explorer_return", "rewarded_steps", "max_step_reward")
+    for mine, row in zip(book.rows, rows, strict=True):
+        mine.append([*(row[name] for name in names), took])
+    for name in SECONDS:
+        book.seconds[name] += rows[0][name]
+    book.seconds["all"] += took
+
+
+class Watched:
+    """A task that remembers which steps were paid, until it is asked."""
+
+    def __init__(self, task: VectorTask) -> None:
+        self._task = task
+        self._paid: list[NDArray[np.bool_]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._task, name)
+
+    def step(self, actions: Any) -> Step:
+        """The task's own."""
+        step = self._task.step(actions)
+        self._paid.append(step.rewards > 0)
+        return step
+
+    def paid(self) -> NDArray[np.bool_]:
+        """Which steps were paid since this was asked last, (steps, environments)."""
+        paid, self._paid = np.stack(self._paid), []
+        return paid
+
+
+def discover(trainer: SACTrainer, paid: NDArray[np.bool_], book: Book, before: NDArray[np.int64]) -> None:
+    """Write down where the first and the hundredth reward was, if that was in the last turn, of which `paid` tells."""
+    start, by_run = (trainer.done - 1) * trainer.rows, paid.reshape(len(paid), len(trainer.seeds), -1)
+    shares = [lane.shares for lane in trainer.lanes for _ in lane.seeds]
+    for run in range(len(trainer.seeds)):
+        for count in COUNTS:
+            if before[run] < count <= trainer.rewarded[run]:
+                row, env = np.argwhere(by_run[:, run])[count - 1 - before[run]]
+                step = int(start + row + 1) * trainer.config.envs
+                who = "exploiter" if env < shares[run][0] else "explorer"
+                by = "random actions" if step - trainer.config.envs < trainer.settings.random_steps else who
+                book.rewarded[run][str(count)] = {"step": step, "by": by}
+
+
+def save(trainer: SACTrainer, book: Book, work: Path) -> None:
+    """A checkpoint that holds the book too, so that both are of the same moment."""
+    place = work / CHECKPOINTS
+    told = np.frombuffer(json.dumps(dataclasses.asdict(book)).encode(), np.uint8)
+    checkpoint.save(place, trainer.done, {**trainer.state_dict(checkpoint.chunks(place)), "book": told})
+    runs = [f"{method.label}-{seed}" for method, seed in trainer.config.runs]
+    files.write_text(work / PROGRESS, json.dumps({"runs": runs, "share": trainer.done / trainer.total}) + "\n")
+
+
+def resume(trainer: SACTrainer, work: Path) -> Book:
+    """Go on from the newest checkpoint of `work`, or begin a book."""
+    runs = range(len(trainer.seeds))
+    fresh = Book([[] for _ in runs], [{} for _ in runs], [], dict.fromkeys((*SECONDS, "all"), 0.0), [])
+    found = checkpoint.newest(work / CHECKPOINTS, sys.maxsize, lambda text: folder.say(work, text))
+    if found is None:
+        return fresh
+    book = Book(**npz.read_json(work / CHECKPOINTS, found["book"]))
+    trainer.load_state_dict(found, checkpoint.chunks(work / CHECKPOINTS))
+    episodes = "" if trainer.task.resumes_exactly else ", the episodes under way were started anew"
+    book.notes.append(f"went on after turn {trainer.done}{episodes}")
+    return book
+
+
+def _export(cell: Cell, config: Config, book: Book, work: Path, out: Path, say: Say) -> None:
+    """A result file for every run, and the best policy of the cell."""
+    shared = {"episodes": EPISODES, "seconds": {name: round(x, 1) for name, x in book.seconds.items()},
+              "runs_side_by_side": len(config.runs), "notes": book.notes, "backend": config.backend,
+              "machine": machine.describe()}  # fmt: skip
+    for index, ((method, seed), name) in enumerate(zip(config.runs, config.folders(), strict=True)):
+        alone = dataclasses.replace(config, methods=(method,))
+        about = {"cell": cell.name, "method": method.label, "seed": seed, "settings": settings.resolved(alone),
+                 "rewarded": book.rewarded[index],
+                 "evaluations": [[steps, returns[index]] for steps, returns in book.evaluations], **shared}  # fmt: skip
+        say(str(results.write(out, about, book.rows[index])))
+        if (best := results.keep_best(out, cell.name, about, work / name / policy.NAME)) is not None:
+            say(f"{best}: the best so far, {method.label}-{seed}")
+
+
+def under_way(work: Path, cell: str) -> dict[str, float]:
+    """The share of its turns that each unfinished run of a cell has done."""
+    told = [json.loads(path.read_text()) for path in sorted((work / cell).glob(f"*/{PROGRESS}"))]
+    return {name: each["share"] for each in told for name in each["runs"]}
+
+
+def estimate(cell: Cell, found: Mapping[str, Mapping[int, results.Result]]) -> float:
+    """Seconds of one run: what runs of this cell took, shared by those beside them, or a guess from the table."""
+    runs = list(itertools.chain.from_iterable(each.values() for each in found.values()))
+    took = [run.about["seconds"]["all"] / run.about["runs_side_by_side"] for run in runs]
+    return float(np.median(took)) if took else cell.steps * settings.GUESS[cell.task]

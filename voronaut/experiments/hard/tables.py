@@ -1,0 +1,225 @@
+"""The computed parts of docs/hard.md, in Markdown, from the result files alone: of none, some or all of them."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from voronaut.experiments.common import drawing, stats
+from voronaut.experiments.common.stats import pretty
+from voronaut.experiments.hard import figures, results, settings
+from voronaut.experiments.hard.figures import Data
+from voronaut.experiments.hard.results import Result
+from voronaut.experiments.hard.settings import (
+    ABLATED,
+    ABLATIONS,
+    CELLS,
+    COMPARED,
+    FOLDER,
+    LONG,
+    MAIN,
+    METHODS,
+    PLAN,
+    RIVALS,
+    Cell,
+)
+from voronaut.markdown import table
+
+NOTHING = "Nothing has been run yet."
+Some = Sequence[Result]
+
+
+def computed(folder: Path = FOLDER) -> dict[str, str]:
+    """All parts of the page."""
+    data, before = figures.load(folder), figures.ppo()
+    return {
+        "sentences": sentences(data, before),
+        "frozen": frozen(folder),
+        "scores": scores(data, before),
+        "further": further(data),
+        "rivals": rivals(data),
+        "discovery": discovery(data),
+        "ablations": ablations(data),
+        "cost": cost(data),
+        "missing": missing(data, results.find(folder).troubles),
+    }
+
+
+def frozen(folder: Path) -> str:
+    """Whether every number was fixed before the runs."""
+    fixed = settings.frozen(folder)
+    if not fixed:
+        return "The settings are not frozen yet."
+    return (
+        f"Every number of all {len(fixed)} pairs of cell and method was fixed before the first of these runs "
+        f"(`{FOLDER / settings.FROZEN}`); files of runs with any other are not used, and trials had seeds below 100."
+    )
+
+
+def marks(some: Some) -> np.ndarray:
+    """The score of every seed."""
+    return np.array([results.score(result) for result in some])
+
+
+def reached(cell: Cell, some: Some) -> bool:
+    """Whether the mean is at the aim and the median seed above half of it."""
+    return bool(some) and marks(some).mean() >= cell.aim and float(np.median(marks(some))) > cell.aim / 2
+
+
+def better(mine: Some, theirs: Some) -> tuple[stats.Interval, float]:
+    """P(mine > theirs) with its interval, and the p of a rank test."""
+    pair = (marks(mine), marks(theirs))
+    return stats.bootstrap(pair, stats.better), stats.rank_test(*pair)
+
+
+def sentences(data: Data, before: dict[str, float]) -> str:
+    """What the page opens with."""
+    both = [cell for cell in CELLS.values() if all(data[cell.name].get(method) for method in MAIN)]
+    if not both:
+        return NOTHING
+    judged = {cell.name: better(data[cell.name]["kme"], data[cell.name]["none"]) for cell in both}
+    sure = {side: sum(p < 0.05 and (found.value - 0.5) * side > 0 for found, p in judged.values()) for side in (1, -1)}
+    ahead = sum(marks(data[cell.name]["kme"]).mean() > marks(data[cell.name]["none"]).mean() for cell in both)
+    done = [cell for cell in both if reached(cell, data[cell.name]["kme"])]
+    told = [cell for cell in both if cell.name in before]
+    beyond = sum(marks(data[cell.name]["kme"]).mean() > before[cell.name] for cell in told)
+    return (
+        f"The pair with KME has a higher mean score than SAC alone in {ahead} of {len(both)} cells that were run with "
+        f"both; a rank test at 5 % finds it better in {sure[1]} of them and worse in {sure[-1]}. "
+        f"It reaches what was aimed at in {len(done)} of {len(both)}"
+        f"{': ' + ', '.join(cell.name for cell in done) if done else ''}. "
+        f"Its mean score is above the final return of PPO with KME after five million steps in {beyond} of {len(told)}."
+    )
+
+
+def scores(data: Data, before: dict[str, float]) -> str:
+    """SAC alone and the pair with KME on every cell."""
+    head = ["cell", "million steps", *(METHODS[m].text for m in MAIN), "every seed of the pair",
+            "P(pair better)", "p", "PPO + KME, 5M", "aim", "reached"]  # fmt: skip
+    return table(head, [_row(cell, data, before) for cell in CELLS.values()])
+
+
+def _row(cell: Cell, data: Data, before: dict[str, float]) -> list[str]:
+    alone, pair = (data[cell.name].get(method, []) for method in MAIN)
+    versus = ["–", "–"]
+    if alone and pair:
+        found, p = better(pair, alone)
+        versus = [pretty(found, ".2f"), f"{p:.3f}"]
+    seeds = ", ".join(f"{x:.0f}" for x in sorted(marks(pair)))
+    ppo = f"{before[cell.name]:.1f}" if cell.name in before else "–"
+    end = ("yes" if reached(cell, pair) else "no") if pair else "–"
+    return [cell.title, f"{cell.steps / 1e6:g}", mean(alone), mean(pair), seeds or "–", *versus, ppo,
+            f"{cell.aim:g}", end]  # fmt: skip
+
+
+def further(data: Data) -> str:
+    """Cells that went on to five million steps."""
+    runs = {cell: data[cell.name]["kme"] for cell in LONG.values() if data[cell.name].get("kme")}
+    if not runs:
+        return "None was run for longer yet."
+    rows = [[cell.title, mean(data[cell.name.removesuffix("-5M")].get("kme", [])), mean(some),
+             ", ".join(f"{x:.0f}" for x in sorted(marks(some)))] for cell, some in runs.items()]  # fmt: skip
+    return table(["cell", "pair + KME, 2M", "pair + KME, 5M", "every seed"], rows)
+
+
+def mean(some: Some) -> str:
+    """Mean score with its bootstrap interval and the number of seeds."""
+    if not some:
+        return drawing.NOT_RUN
+    return f"{pretty(stats.bootstrap([marks(some)], stats.mean), '.0f')}, {len(some)} seeds"
+
+
+def _against(data: Data, cell: str, names: Sequence[str]) -> list[list[str]]:
+    """Rows of methods beside the pair with KME, those that were run."""
+    rows, kme = [], data[cell].get("kme", [])
+    for name in names:
+        some = data[cell].get(name, [])
+        if some:
+            found, p = better(kme, some) if kme else (stats.Interval(*[np.nan] * 3), np.nan)
+            p_text = "–" if np.isnan(p) else f"{p:.3f}"
+            rows.append([CELLS[cell].title, METHODS[name].text, mean(some), pretty(found, ".2f"), p_text])
+    return rows
+
+
+def rivals(data: Data) -> str:
+    """Other bonuses, one clustering, and none, in the same pair."""
+    rows = [row for cell in COMPARED for row in _against(data, cell, ("none", *RIVALS))]
+    return table(["cell", "method", "score", "P(pair + KME better)", "p"], rows) if rows else NOTHING
+
+
+def ablations(data: Data) -> str:
+    """What was changed in the pair with KME, on one cell."""
+    rows = [row[1:] for row in _against(data, ABLATED, ABLATIONS)]
+    kme = [["pair + KME", mean(data[ABLATED]["kme"]), "", ""]] if data[ABLATED].get("kme") else []
+    head = [CELLS[ABLATED].title, "score", "P(pair + KME better)", "p"]
+    return table(head, kme + rows) if rows else NOTHING
+
+
+def discovery(data: Data) -> str:
+    """When reward was found, who found it, and how long it took to make a return of it."""
+    rows = [
+        [cell.title, METHODS[method].text, *_steps(data[cell.name][method])]
+        for cell in CELLS.values()
+        for method in (*MAIN, *RIVALS)
+        if data[cell.name].get(method)
+    ]
+    head = ["cell", "method", "first rewarded step, million", "taken by", "hundredth",
+            "from the first to half of the final return"]  # fmt: skip
+    return table(head, rows) if rows else NOTHING
+
+
+def _steps(some: Some) -> list[str]:
+    measures: list[Callable[[Result], float]] = [
+        results.first,
+        lambda result: results.first(result, 100),
+        lambda result: results.half(result) - results.first(result) if np.isfinite(results.half(result)) else np.inf,
+    ]
+    first, hundredth, converted = (_median([measure(result) / 1e6 for result in some]) for measure in measures)
+    takers = [result.about["rewarded"]["1"]["by"] for result in some if "1" in result.about["rewarded"]]
+    by = ", ".join(f"{name} {takers.count(name)}" for name in sorted(set(takers)))
+    return [first, by or "–", hundredth, converted]
+
+
+def _median(millions: Sequence[float]) -> str:
+    known = sorted(x for x in millions if np.isfinite(x))
+    if not known:
+        return "never"
+    return f"{np.median(known):.2f} ({known[0]:.2f} to {known[-1]:.2f}), {len(known)} of {len(millions)} seeds"
+
+
+def cost(data: Data) -> str:
+    """Minutes of a machine that a run takes of the time of all that train beside it, by cell and method."""
+    rows = []
+    for cell in (*CELLS.values(), *LONG.values()):
+        for method, some in data[cell.name].items():
+            for where in sorted({_machine(result) for result in some}):
+                here = [result for result in some if _machine(result) == where]
+                minutes = np.mean([_share(result) / 60 for result in here])
+                beside = sorted({result.about["runs_side_by_side"] for result in here})
+                count = " or ".join(map(str, beside))
+                steps = f"{cell.steps / 1e6:g}"
+                rows.append([cell.title, steps, METHODS[method].text, f"{minutes:.1f}", count, where])
+    head = ["cell", "million steps", "method", "minutes per run", "runs side by side", "machine"]
+    return table(head, rows) if rows else NOTHING
+
+
+def _share(result: Result) -> float:
+    return float(result.about["seconds"]["all"] / result.about["runs_side_by_side"])
+
+
+def _machine(result: Result) -> str:
+    told = result.about["machine"]
+    return ", ".join(filter(None, (told.get("accelerator"), f"{told['cores']} cores")))
+
+
+def missing(data: Data, troubles: Sequence[str]) -> str:
+    """Runs done of runs planned, and files that are not used."""
+    lines = []
+    for name in CELLS:
+        planned = {m: len(each.seeds) for each in PLAN if each.cell == name for m in each.methods}
+        done = {method: len(data[name].get(method, [])) for method in planned}
+        lacking = [f"{method} {done[method]} of {count}" for method, count in planned.items() if done[method] < count]
+        if lacking:
+            lines.append(f"- {name}, seeds done: {', '.join(lacking)}")
+    every = "\n".join(["Still to be run:", "", *lines]) if lines else "All runs that were planned are there."
+    return "\n".join([every, *(f"- not used: {trouble}" for trouble in troubles)])
