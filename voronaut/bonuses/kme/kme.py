@@ -396,11 +396,9 @@ class KME(Saved):
     def _there(self, states: Any) -> Any:
         """The clusters on the device of these states, brought there if they are elsewhere."""
         if self._device is None or self._device.device != states.device:
-            from voronaut.bonuses.kme.device import OnDevice
-
             tensors.check_settings(self.settings)
             self._sync()
-            self._device = OnDevice(self, states.device)
+            self._device = learned.to_device(self, states.device)
         return self._device
 
     def _sync(self) -> None:
