@@ -1,5 +1,7 @@
 """`gym:ID` tasks, and the tasks as registered Gymnasium environments."""
 
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -218,3 +220,12 @@ def test_make_vec_gives_the_final_observation() -> None:
     assert truncated.all()
     assert info["_final_obs"].all()
     assert all((info["final_obs"][index] != obs[index]).any() for index in range(2))
+
+
+def test_an_environment_that_can_draw_leaves_triton_to_be_imported() -> None:
+    """A picture's OpenGL library may bring another LLVM, beside which Triton's import ended the process."""
+    pytest.importorskip("triton")
+    make = "gymnasium.make('voronaut/CheetahRunSparse-v0', render_mode='rgb_array')"
+    code = f"import gymnasium, voronaut.tasks as tasks; tasks.TASKS; {make}"
+    done = subprocess.run([sys.executable, "-c", f"{code}; import triton"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or "rendering is not possible here" in done.stderr, done.stderr[-500:]

@@ -1,6 +1,8 @@
 """Pictures of MuJoCo physics, also on machines without a display."""
 
+import contextlib
 import ctypes.util
+import importlib
 import os
 import sys
 from typing import Any
@@ -26,6 +28,7 @@ def choose_renderer() -> None:
 
     Left alone it would settle on GLFW, which imports without a display and then cannot draw.
     """
+    _triton_first()
     if "MUJOCO_GL" in os.environ or "dm_control._render" in sys.modules or not _headless():
         return
     for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
@@ -41,6 +44,15 @@ def frame(physics: Any, camera: int = 0, height: int = HEIGHT, width: int = WIDT
         return np.asarray(physics.render(height, width, camera_id=camera), np.uint8)
     except Exception as error:  # each OpenGL library fails with a class of its own
         raise impossible() from error
+
+
+def _triton_first() -> None:
+    """Import Triton, where there is one, before an OpenGL library: after Mesa's LLVM that is a segmentation fault.
+
+    torch imports it when it makes an optimiser.
+    """
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton")
 
 
 def _headless() -> bool:
