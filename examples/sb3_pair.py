@@ -1,7 +1,7 @@
-"""SAC that finds the goal of MountainCarContinuous, as SAC alone does not. Run: python examples/sb3_pair.py [--seed N]
+"""SAC with an explorer beside it on MountainCarContinuous. Run: python examples/sb3_pair.py [--seed N] [--alone]
 
-Every push costs and the reward is far: SAC alone learns to stand still. The pair's explorer is paid for new states,
-reaches the goal, and the exploiter, paid by the task alone, learns from what both have seen.
+Every push costs and the reward is far, so that it pays to stand still. The pair's explorer is paid for new states and
+reaches the goal; the exploiter, paid by the task alone, learns from what both have seen.
 """
 
 import argparse

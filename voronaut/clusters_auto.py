@@ -1,6 +1,6 @@
 """Clusters that know no units, in plain NumPy: κ follows the margins of the decisions, α each cluster's age.
 
-The judge of `balance="auto"` and `step_size="auto"`, as `clusters` is of the paper's rule.
+The judge of `balance="counts"` and `step_size="auto"`, as `clusters` is of the paper's rule.
 """
 
 from typing import NamedTuple

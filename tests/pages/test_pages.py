@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from voronaut.markdown import fill, table
-from voronaut.pages import computed, idea, parameters
+from voronaut.pages import computed, idea
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,14 +41,6 @@ def test_times_are_told_from_the_benchmark() -> None:
     told = computed.entropy_cost(measured)
     assert "| 17 | 8.0 | 5.0 | 1.60 | 0.5 |" in told and "| 10,000 | – | 60.0 | 1.0 | 60.0 |" in told
     assert "900 kB after 50,000 points and 901 kB after 800,000" in told and "Abacus" in told
-
-
-def test_what_is_called_sick_is_sick() -> None:
-    cases = {case.name.split(":")[0]: parameters.measure(case, 0) for case in parameters.CASES[:4]}
-    assert cases["healthy"]["empty_cells"] == cases["healthy"]["clamped_gaps"] == 0
-    assert cases["dead centers"]["empty_cells"] > 0.1
-    assert cases["clamped gaps"]["clamped_gaps"] > 5
-    assert cases["vanishing bonus"]["bonus_last"] < cases["healthy"]["bonus_last"] / 20
 
 
 def test_the_figures_of_the_idea_redraw(tmp_path: Path) -> None:

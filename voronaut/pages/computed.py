@@ -13,7 +13,6 @@ from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.common.sweep import Data, Plan
 from voronaut.experiments.exploration.figures import METHODS
 from voronaut.markdown import fill, table
-from voronaut.pages import parameters as guide
 
 BENCHMARKS = Path("benchmarks")
 BONUSES = {"kme": "KME, 300 clusters", "rnd": "RND", "re3": "RE3", "hash": "HashCount"}
@@ -30,7 +29,6 @@ def pages() -> dict[Path, dict[str, str]]:
         "performance": {"cost": cost},
         "watching": maze.computed(),
         "gpu": chunks.computed(),
-        "parameters": guide.computed(),
     }
     found = {Path("docs", f"{name}.md"): parts for name, parts in docs.items()}
     return {Path("README.md"): {"results": scores(), "cost": cost}, **found}

@@ -245,3 +245,23 @@ def test_side_by_side_and_inside_a_program(name: str) -> None:
         np.testing.assert_allclose(np.asarray(inside), got, rtol=1e-3, atol=1e-3)
     empty = made(name, dtype="float32")
     assert not np.asarray(many.pay(empty.frozen(), states[0].astype(np.float32))).any()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_tensors_of_a_device_stay_there_and_come_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU that passes for a device: the clusters go there, learn, pay as the host would, and come home when asked."""
+    torch = pytest.importorskip("torch")
+    from voronaut.bonuses.kme import tensors
+
+    kme, states = fed(name), stream(made(name).dim, 3, seed=7)
+    wanted = kme.rewards(states[0])
+    with monkeypatch.context() as device:
+        device.setattr(tensors, "on_device", lambda x: isinstance(x, torch.Tensor))
+        np.testing.assert_allclose(kme.rewards(torch.tensor(states[0])).numpy(), wanted, rtol=0, atol=1e-6)
+        with pytest.warns(UserWarning, match="slow"):
+            kme.update(torch.tensor(states[1]))
+        paid = kme.rewards(torch.tensor(states[2])).numpy()
+    np.testing.assert_allclose(kme.rewards(states[2]), paid, rtol=0, atol=1e-6)
+    assert kme.metrics()["states"] == 800 and kme.state_dict()["passes"].tolist() == [200 + 400 * 3, 4]
+    twin = vn.KME(**kme.params)
+    twin.load_state_dict(kme.state_dict())

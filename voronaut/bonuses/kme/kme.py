@@ -52,8 +52,9 @@ class KME(Saved):
             the paper's memory may also start with all centers at 0, "zeros".
         objective: concave function f of the gaps, of the paper's memory: "sqrt", or "log" (Theorem 2's, cut off at
             1e-3 of the mean gap, which is fixed at each update).
-        normalize, replay: of the paper's memory: cluster states standardised by running mean and deviation; draw this
-            share of what an update absorbs from a fair sample of all states before.
+        normalize: of the paper's memory: cluster states standardised by running mean and deviation.
+        replay: of the paper's memory: this share of what an update absorbs is drawn from a fair sample of all states
+            before.
     """
 
     learns = pays = True
@@ -396,11 +397,9 @@ class KME(Saved):
     def _there(self, states: Any) -> Any:
         """The clusters on the device of these states, brought there if they are elsewhere."""
         if self._device is None or self._device.device != states.device:
-            from voronaut.bonuses.kme.device import OnDevice
-
             tensors.check_settings(self.settings)
             self._sync()
-            self._device = OnDevice(self, states.device)
+            self._device = learned.to_device(self, states.device)
         return self._device
 
     def _sync(self) -> None:

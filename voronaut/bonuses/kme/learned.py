@@ -55,8 +55,36 @@ def from_arrays(kme: "KME", arrays: Arrays) -> None:
     kme._prepared, kme._kept, kme._device = None, kept if len(kept[0]) else None, None
 
 
+def to_device(kme: "KME", device: Any) -> Any:
+    """What a KME has learned, on a device: an `OnDevice`, or an `OnDeviceViews`."""
+    if not kme._views:
+        from voronaut.bonuses.kme.device import OnDevice
+
+        return OnDevice(kme, device)
+    from voronaut.bonuses.kme.device_views import OnDeviceViews
+
+    own, s = kme._views, kme.settings
+    arrays = {
+        **own.to_arrays(), **kme._frame.to_arrays(), "columns": own.columns, "margin": own.margins,
+        "absorbed": np.array(own.seen), "deviation": np.array(own.deviation), "updates": np.array(kme._updates),
+        "bad": np.array(kme._bad), "sample": kme._reservoir.sample,
+    }  # fmt: skip
+    room: dict[str, Any] = {"step_size": float(s.step_size), "seed": s.seed, "sample_size": kme._reservoir.size}
+    return OnDeviceViews(arrays, **room, device=device)
+
+
 def from_device(kme: "KME", learned: Arrays) -> None:
-    """Let a KME take over what `OnDevice.learned` gave."""
+    """Let a KME take over what the `learned` of an `OnDevice` or an `OnDeviceViews` gave."""
+    if kme._views:
+        seen, updates, absorbed = (int(learned[name]) for name in ("frame.states.seen", "updates", "absorbed"))
+        kme._views.from_arrays({
+            **learned, "margins": learned["margin"], "deviation": learned["deviation"].reshape(1),
+            "passes": np.array([absorbed, updates]),
+        })  # fmt: skip
+        kme._frame, kme._updates, kme._bad = kme._frame.from_arrays(learned), updates, int(learned["bad"])
+        kme._replayed = absorbed - seen
+        kme._reservoir.restore(learned["sample"], seen)
+        return
     kme._centers, kme._counts = learned["centers"], learned["counts"]
     kme._frame, kme._floor = Shifted(learned["origin"]), float(learned["floor"])
     kme._updates, kme._bad = int(learned["updates"]), int(learned["bad"])

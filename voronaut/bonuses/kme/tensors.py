@@ -8,7 +8,7 @@ the device. `rewards` and `update` do not, and can be captured in CUDA graphs.
 from collections.abc import Callable
 from typing import Any
 
-from voronaut.bonuses.kme.settings import AUTO, Settings
+from voronaut.bonuses.kme.settings import AUTO, COUNTS, Settings
 from voronaut.bonuses.states import is_tensor
 
 
@@ -34,10 +34,14 @@ def vectors(states: Any, features: Callable[[Any], Any] | None, dim: int) -> Any
 
 def check_settings(chosen: Settings) -> None:
     """Refuse what a device cannot do."""
-    if AUTO in (chosen.step_size, chosen.balance) or chosen.normalize or chosen.replay:
+    if chosen.views and not chosen.normalize_bonus:
         raise ValueError(
-            "on a GPU step_size and balance must be numbers, without normalize and replay; pass next_states.cpu() for "
-            f"the rest. Got step_size={chosen.step_size!r}, balance={chosen.balance!r}, "
+            "on a GPU the bonus is in its own deviation; pass next_states.cpu() for normalize_bonus=False."
+        )
+    if chosen.step_size == AUTO or chosen.balance == COUNTS or chosen.normalize or chosen.replay:
+        raise ValueError(
+            'on a GPU balance must be "auto" or a number and step_size a number, without normalize and replay; pass '
+            f"next_states.cpu() for the rest. Got step_size={chosen.step_size!r}, balance={chosen.balance!r}, "
             f"normalize={chosen.normalize!r}, replay={chosen.replay!r}."
         )
 
