@@ -1,6 +1,7 @@
 """`voronaut train` and `eval` when the machine does not play along: one line of advice that fits, and no traceback."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -100,6 +101,7 @@ def test_wrong_kinds_are_said(choice: dict[str, Any], said: str, tmp_path: Path)
 
 def test_what_means_the_same_may_be_said_in_several_ways() -> None:
     usual = configure("maze", bonuses=["kme"], seeds=[0, 1])
+    assert json.dumps(configure("maze", envs=np.int64(4), rollout=np.int64(8), steps=np.float32(64)).to_json())
     assert usual == configure("maze", bonuses="kme", seeds=np.int64(2)) == configure(
         "maze", bonuses=("kme",), seeds=(seed for seed in range(2))
     )  # fmt: skip

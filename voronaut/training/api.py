@@ -41,8 +41,8 @@ def configure(
     _check_types(bonuses, seeds, options, sweep, steps=steps, envs=envs, rollout=rollout)
     usual = _usual(learner)
     steps = usual.steps if steps is None else steps
-    envs = usual.envs if envs is None else envs
-    rollout = usual.rollout if rollout is None else rollout
+    envs = int(usual.envs if envs is None else envs)
+    rollout = int(usual.rollout if rollout is None else rollout)
     seeds = presets.paper().seeds if seeds is None else seeds
     numbers = tuple(map(int, seeds if isinstance(seeds, Iterable) else range(seeds)))
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
