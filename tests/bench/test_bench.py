@@ -1,11 +1,13 @@
 """The benchmarks run (small) and write what they promise. No time is judged here."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from voronaut.bench import bonuses, kernels, measure
+from voronaut.bench import bonuses, kernels, measure, sac, train
 
 
 def test_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,6 +30,26 @@ def test_bonuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bonuses, "one_thread", lambda: None)
     text = bonuses.run(tmp_path)
     assert all(name in text for name in ("none", "kme", "rnd", "re3", "hash"))
+
+
+def test_sac_beside_its_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+
+    def taken(work: dict[str, Callable[[], Any]], budget: float) -> dict[str, float]:
+        return {name: call() or 1.0 for name, call in work.items()}
+
+    monkeypatch.setattr(sac, "SIZES", {"8 × 8, batch 4": (8, 4)})
+    monkeypatch.setattr(sac, "KEPT", 64)
+    monkeypatch.setattr(sac, "TURN", 64)
+    monkeypatch.setattr(
+        sac.measure, "seconds", lambda work, budget: {name: call() or 1.0 for name, call in work.items()}
+    )
+    steps = sac.step_rows()
+    assert [row["SB3 / this"] for row in steps][-3:] == [1, 1, 2]  # of a pair two agents take the step
+    share = train.with_share(sac.turner("kme", {"clusters": 8})())
+    assert 0 < share["bonus %"] < 100 and share["seconds"] > share["collect"] > 0
+    text = sac.text(steps, [{"": "kme", **share}])
+    assert "this, as SB3, 8 × 8, batch 4" in text and "bonus %" in text
 
 
 def test_tables_are_markdown() -> None:

@@ -1,6 +1,6 @@
-"""`voronaut bench train`: seconds per rollout against Stable-Baselines3's PPO, and how cost grows.
+"""`voronaut bench train`: seconds per rollout against Stable-Baselines3's PPO, how cost grows, and SAC (see `sac`).
 
-Everything is Cheetah at the paper's settings (16 environments, rollouts of 16384 states), measured in one run.
+Of PPO everything is Cheetah at the paper's settings (16 environments, rollouts of 16384 states), measured in one run.
 """
 
 import resource
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from voronaut import machine
-from voronaut.bench import measure
+from voronaut.bench import measure, sac
 from voronaut.tasks.factory import make
 from voronaut.training.api import configure
 from voronaut.training.on_policy import PPOTrainer
@@ -131,21 +131,28 @@ def run(folder: Path) -> str:
     results = measured(plans(), ROUNDS)
     base, one = results[SB3]["seconds"], results["1 run, kme"]["seconds"]
     rows = [
-        {"": name, **took, "bonus %": 100 * took["bonus"] / took["seconds"], "SB3 / this": base / took["seconds"],
-         "this / 1 run": took["seconds"] / one}
+        {"": name, **with_share(took), "SB3 / this": base / took["seconds"], "this / 1 run": took["seconds"] / one}
         for name, took in results.items()
-    ]  # fmt: skip
+    ]
+    pairs = measured({name: sac.turner(*how) for name, how in sac.BONUSES.items()}, ROUNDS)
+    shares, steps = [{"": name, **with_share(took)} for name, took in pairs.items()], sac.step_rows()
     text = "\n\n".join([
         "# Training: seconds per rollout of 16384 states per run, Cheetah, the paper's settings",
         f"The fastest of {ROUNDS} rollouts of each, taken in turn. `seconds` holds the entropy log as well.",
         measure.table(rows),
         f"## One KME run over {LONG} rollouts",
         measure.table([memory[i] for i in np.linspace(0, LONG - 1, 9).astype(int)]),
+        sac.text(steps, shares),
     ])  # fmt: skip
-    result = {"machine": machine.describe(), "rollouts": rows, "long": memory}
+    result = {"machine": machine.describe(), "rollouts": rows, "long": memory, "sac": steps, "pair": shares}
     measure.keep(folder, "train", result, text)
     plot(result, folder / "train.png")
     return text
+
+
+def with_share(took: Cost) -> Cost:
+    """Seconds, and the bonus's share of them."""
+    return {**took, "bonus %": 100 * took["bonus"] / took["seconds"]}
 
 
 def plot(result: dict[str, Any], path: Path) -> None:

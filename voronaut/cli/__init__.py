@@ -17,7 +17,7 @@ BENCHES = {
     "adapters": "what BonusVecEnv adds to a step of Stable-Baselines3",
     "rllib": "steps per second of RLlib with one and two learners",
     "entropy": "seconds per million points against clustering and bare matrix products, kNN, and memory",
-    "train": "seconds per rollout against Stable-Baselines3, and how cost grows",
+    "train": "seconds per rollout and per gradient step of SAC against Stable-Baselines3 and SBX, how cost grows",
     "gpu": "states per second of KME on a CUDA device against its ceilings, RND and RE3",
 }
 EXPERIMENTS = {

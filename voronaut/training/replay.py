@@ -217,8 +217,7 @@ def _inserted(replay: Replay, happened: Transition) -> Replay:
     """The replay, NumPy arrays that are written into, with (runs, steps, envs, …) more; of equal rows the last wins."""
     paid, over = happened.rewards > 0, happened.terminated | happened.truncated
     size, steps, start = _size(replay), paid.shape[1], replay.steps[0]
-    with jax.default_device(jax.devices("cpu")[0]):
-        after, rows = jax.tree.map(np.array, _taken(size, replay.slots, start, paid, over))
+    after, rows = jax.tree.map(np.array, _taken(size, replay.slots, start, paid, over))
     for run, row in enumerate(rows):
         where = row, np.arange(row.shape[1])
         for whole, new in zip(replay.rows, happened, strict=True):
