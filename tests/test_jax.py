@@ -280,7 +280,9 @@ def test_what_cannot_be_converted_is_named():
     with pytest.raises(ValueError, match="jax_enable_x64"):
         vj.init(D, dtype="float64")
     with pytest.raises(ValueError, match=r"does not know features=.*apply features= to the states yourself"):
-        vj.from_kme(vn.KME(D, features=np.abs))
+        vj.from_kme(vn.KME(D, balance=1e-4, features=np.abs))
+    with pytest.raises(ValueError, match="does not know views=1"):
+        vj.from_kme(vn.KME(D))
     with pytest.raises(ValueError, match="clusters must be a whole number"):
         vj.init(D, clusters=1)
 

@@ -78,7 +78,7 @@ def test_updates_of_two_threads_all_count(bonus: Any) -> None:
 
 
 def test_walks_of_two_threads_all_count() -> None:
-    kme = vn.KME(DIM, clusters=20)
+    kme = vn.KME(DIM, clusters=20, balance=1e-4)
     run(*(lambda seed=seed: [kme.step(states) for states in batches(seed)] for seed in (1, 2)))
     assert kme.counts.sum() == 20 + 2 * SIZE * ROUNDS
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme import KME
+from voronaut.bonuses.base import HasCenters
 from voronaut.bonuses.saving import load
 from voronaut.clusters import Clusters, weights
 from voronaut.report.records import Run
@@ -78,10 +78,12 @@ def _end(run: Run, path: Path) -> tuple[list[Snapshot], list[str]]:
     if not path.exists():
         return [], []
     try:
-        bonus: KME = load(path)
+        bonus: Any = load(path)
     except (ValueError, KeyError, TypeError, OSError) as error:
         return [], [f"{path} cannot be read: {error}"]
-    return [Snapshot(len(run.steps), bonus.centers, bonus.counts, np.empty((0, bonus.dim)))], []
+    if not isinstance(bonus, HasCenters):  # views of a part of the state each: no map of whole states
+        return [], []
+    return [Snapshot(len(run.steps), bonus.centers, bonus.counts, np.empty((0, bonus.centers.shape[1])))], []
 
 
 def _together(tracks: Sequence[Track]) -> list[list[Track]]:
@@ -147,12 +149,13 @@ def _steps(run: Run, rollout: int) -> int:
 
 
 def _rules(run: Run, rollout: int) -> tuple[float, bool]:
-    """κ at that time (the last one logged, where it is "auto"), and whether cells are those of standardised states."""
+    """κ at that time (the last one logged, where it is no number), and whether cells are of standardised states."""
     params = run.settings.get("params") or {}
-    balance, logged = params.get("balance", 1e-4), run.columns.get("kme/balance", np.empty(0))[:rollout]
+    balance, logged = params.get("balance", "auto"), run.columns.get("kme/balance", np.empty(0))[:rollout]
+    standardised = balance == "auto" and "kme/balance" not in run.columns  # which only the rule before views logs
     if not isinstance(balance, int | float):
         balance = logged[np.isfinite(logged)][-1] if np.isfinite(logged).any() else 0.0
-    return float(balance), bool(params.get("normalize"))
+    return float(balance), bool(params.get("normalize", standardised))
 
 
 def masses(frame: Snapshot, states: Floats, balance: float, normalize: bool = False) -> Floats:
@@ -177,8 +180,8 @@ def _distances(states: Floats, centers: Floats) -> Floats:
 
 
 def visits(counts: NDArray[np.int64], before: NDArray[np.int64]) -> Floats:
-    """Share of the states since the frame before that each cluster absorbed."""
-    absorbed = counts - (before if len(before) == len(counts) else 1)
+    """Share of the states since the frame before that each cluster absorbed; what a cluster lost does not count."""
+    absorbed = np.maximum(counts - (before if len(before) == len(counts) else 1), 0)
     return np.asarray(absorbed / max(int(absorbed.sum()), 1), float)
 
 
