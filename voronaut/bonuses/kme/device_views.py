@@ -16,14 +16,13 @@ from torch import Tensor
 from voronaut import views as judge
 from voronaut.bonuses.kme import frames
 from voronaut.bonuses.kme.device import LAST, SLOW, lsr, scrambled
+from voronaut.bonuses.kme.viewed import MEASURED, RATE
 from voronaut.kernels.gpu import views as kernel
 from voronaut.kernels.gpu.dispatch import take_over
 
 Arrays = Mapping[str, NDArray[Any]]
 
 ROWS = 2**24  # states that are paid at once
-MEASURED = 1024  # states of an update whose rewards tell the deviations
-RATE = 0.1  # of the running deviations: about the last ten updates
 SHUFFLE, DRAW = 0, 2**40  # where their random numbers begin
 LEARNED = ("columns", "centers", "usage", "margin", "absorbed", "deviations", "deviation", "updates", "bad")
 
