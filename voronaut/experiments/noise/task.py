@@ -26,7 +26,7 @@ class Noisy:
         return self._beside(self.task.reset())
 
     def step(self, actions: Any) -> Step:
-        """Take the actions; a state keeps its noise as an observation, and a new episode begins with noise of its own."""
+        """Take the actions. A state keeps its noise when it is observed; a new episode begins with noise of its own."""
         step = self.task.step(actions)
         led_to = self._beside(step.next_states)
         over = (step.terminated | step.truncated)[:, None]
