@@ -1,4 +1,4 @@
-"""Units, offsets and the order of coordinates change nothing, and odd input breaks nothing: on CPU, XLA and a device."""
+"""Units, offsets and the order of coordinates change nothing, odd input breaks nothing: on CPU, XLA and a device."""
 
 from collections.abc import Callable
 from typing import Any
