@@ -92,6 +92,7 @@ def _add_train(menu: Any) -> None:
         "of sac: per line of the log (10240)")  # fmt: skip
     add("--sweep", action="append", metavar="kme.balance=1e-5,1e-4", help="train every value of a bonus's parameter "
         "side by side; repeat for a grid")  # fmt: skip
+    add("--preset", metavar="paper", help="paper: the paper's numbers for KME instead of its defaults")
     add("--resume", action="store_true", help="go on from the last checkpoint in DIR, if there is one; with more "
         "--steps also when all were done")  # fmt: skip
     add("--restart", action="store_true", help="begin again from 0; what DIR holds of this experiment is moved to "
