@@ -58,9 +58,11 @@ def test_a_rollout_is_its_steps(pieces: int) -> None:
     assert whole.episodes == over.sum()
 
 
-@pytest.mark.parametrize("scale", [True, float("nan"), None, "fast", "linear:1", "falling", "falling:1:0", "falling:inf"])
+@pytest.mark.parametrize(
+    "scale", [True, float("nan"), None, "fast", "linear:1", "falling", "falling:1:0", "falling:inf"]
+)
 def test_what_is_no_scale_is_said(scale: object) -> None:
-    with pytest.raises(ValueError, match="falling:NUMBER such as falling:0.1"):
+    with pytest.raises(ValueError, match="falling:NUMBER such as"):
         Weight(scale)  # type: ignore[arg-type]
 
 

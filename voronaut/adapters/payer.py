@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.weight import Scale, Weight
+from voronaut.bonuses.weight import Scale as Scale
+from voronaut.bonuses.weight import Weight
 
 Floats = NDArray[np.floating[Any]]
 SCALE: Scale = 0.01  # the weight of a bonus where none is given, in every adapter

@@ -78,7 +78,9 @@ def checked(scale: Scale) -> Scale:
         _numbers(scale)
         return scale
     if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not math.isfinite(scale):
-        raise ValueError(f"scale must be a finite number, a text or a function of the progress; got {scale!r}: {FORMS}.")
+        raise ValueError(
+            f"scale must be a finite number, a text or a function of the progress; got {scale!r}: {FORMS}."
+        )
     return float(scale)
 
 
@@ -89,7 +91,7 @@ def needs_progress(scale: Scale) -> bool:
 
 def _numbers(text: Any) -> list[float]:
     """The numbers of a scale that is a text."""
-    kind, colon, rest = str(text).partition(":")
+    kind, _, rest = str(text).partition(":")
     known = {FALLING: 1, LINEAR: 2}
     try:
         numbers = [float(part) for part in rest.split(":")] if kind in known else [float(text)]

@@ -51,7 +51,7 @@ def _above(ending: str, limit: float) -> Callable[[Run], float | None]:
 
 def papers(run: Run) -> bool:
     """Whether the clusters are the paper's, balanced by a number that somebody chose."""
-    return (run.settings.get("params") or {}).get("balance", AUTO) != AUTO
+    return bool((run.settings.get("params") or {}).get("balance", AUTO) != AUTO)
 
 
 def dead(memory: bool) -> Callable[[Run], float | None]:
