@@ -41,7 +41,7 @@ class Weight:
             for each in met[over[end]]:
                 self.episodes += 1
                 self.paid += (float(each) - self.paid) / min(self.episodes, EPISODES)
-            met, begun = met & ~over[end], end + 1
+            met, begun = met & ~over[end], int(end) + 1
         self._met = met | above[begun:].any(axis=0)
 
     def at(self, progress: float | None) -> float:
