@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.weight import Scale as Scale
+from voronaut.bonuses import weight
 from voronaut.bonuses.weight import Weight
 
 Floats = NDArray[np.floating[Any]]
+Scale = weight.Scale
 SCALE: Scale = 0.01  # the weight of a bonus where none is given, in every adapter
 NEEDED = ("rewards", "update", "metrics", "state_dict", "load_state_dict")
 
