@@ -64,6 +64,8 @@ def test_options_and_sweeps() -> None:
         ({"rollout": 0}, "rollout must be at least 2; got 0"),
         ({"rollout": -16}, "rollout must be at least 2; got -16"),
         ({"threshold": "papr"}, "threshold"),
+        ({"learner": "sac", "options": {"kme": {"scale": "falling:0.1"}}}, "with SAC the scale of a bonus is a number"),
+        ({"learner": "sac", "options": {"kme": {"scale": "linear:1:0"}}}, "with SAC the scale of a bonus is a number"),
         ({"backend": "unity"}, "backend"),
     ],
 )
