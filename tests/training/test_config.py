@@ -24,7 +24,8 @@ def test_the_papers_numbers_are_a_preset() -> None:
 
 @pytest.mark.parametrize("learner", ["ppo", "sac"])
 def test_without_a_preset_kme_is_that_of_its_defaults(learner: str) -> None:
-    assert configure("cheetah-run", learner=learner, bonuses="kme").methods[0].params == {}
+    [method] = configure("cheetah-run", learner=learner, bonuses="kme").methods
+    assert method.params == {} and method.scale == {"ppo": "falling:0.1", "sac": "1"}[learner]
 
 
 def test_options_and_sweeps() -> None:

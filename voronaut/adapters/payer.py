@@ -13,7 +13,7 @@ from voronaut.bonuses.weight import Weight
 
 Floats = NDArray[np.floating[Any]]
 Scale = weight.Scale
-SCALE: Scale = 0.01  # the weight of a bonus where none is given, in every adapter
+SCALE: Scale = weight.USUAL  # the weight of a bonus where none is given, in every adapter
 NEEDED = ("rewards", "update", "metrics", "state_dict", "load_state_dict")
 
 

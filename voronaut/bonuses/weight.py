@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 Scale = float | str | Callable[[float], float]
 FALLING, LINEAR = "falling", "linear"
+USUAL = "falling:0.1"  # where none is given: in every adapter, and in training with PPO
 EPISODES = 100  # that are remembered
 FORMS = "use a number such as 0.01, linear:FROM:TO such as linear:0.01:0, or falling:NUMBER such as falling:0.1"
 
