@@ -24,6 +24,7 @@ def pages() -> dict[Path, dict[str, str]]:
     docs = {
         "results": results(),
         "hard": hard.computed(),
+        "pair": hard.dense(),
         "entropy_experiments": entropy.computed(),
         "entropy": {"cost": entropy_cost(json.loads((BENCHMARKS / "entropy.json").read_text()))},
         "performance": {"cost": cost},
