@@ -12,7 +12,7 @@ import numpy as np
 
 from voronaut.bonuses.kme import KME, LOG_FLOOR
 from voronaut.entropy.cells import log_ball
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
 
 try:
     import jax

@@ -32,7 +32,7 @@ def entropy(
     """Read the file, print the entropy, draw the plot if one is asked for."""
     stream = EntropyStream(**options)
     if plot is not None:
-        from voronaut.plotting import check
+        from voronaut.helpers.plotting import check
 
         check(plot)
     live = file == "-" and not as_json
@@ -147,7 +147,7 @@ def _progress(total: int | None, live: bool) -> Iterator[Any]:
 
 def draw(path: Path, stream: EntropyStream, trace: Trace, reading: Reading) -> None:
     """The estimate over the rows, and how surprising the last rows were."""
-    from voronaut.plotting import COLORS, figure
+    from voronaut.helpers.plotting import COLORS, figure
 
     readings = [*(r for r in trace.readings if r.rows < reading.rows), reading]
     rows, values = [r.rows for r in readings], np.array([r.entropy for r in readings])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
 
 Rows = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from voronaut.bonuses.kme import KME
 from voronaut.clusters import Array
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/idea")
 INK, PALE = "#1f2430", "#9aa7b8"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import voronaut as vn
 from tests.bonuses.kme import paper
 from voronaut import clusters as ref
-from voronaut import clusters_auto as rule
 from voronaut.conformance import check_bonus
+from voronaut.entropy.scale_free import rule
 from voronaut.training.population import Stack
 
 FREE = {"balance": "counts", "step_size": "auto", "init": "data"}

@@ -1,6 +1,6 @@
 """What lets a KME know no units: κ that follows the margins of its decisions, α that follows each cluster's age.
 
-`voronaut/clusters_auto.py` has the rule in plain NumPy.
+`voronaut/entropy/scale_free/rule.py` has the rule in plain NumPy.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from voronaut.kernels.rules import OBJECTIVES, Rules
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
-    from voronaut.kernels.cpu.scale_free import Pace
+    from voronaut.entropy.scale_free.kernel import Pace
 
 Floats = NDArray[np.floating[Any]]
 Counts = NDArray[np.int64]
@@ -64,7 +64,7 @@ def rewards(kme: "KME", states: Floats) -> Floats:
 
 def pace(settings: Settings) -> "Pace":
     """κ = balance + η m and α = max(floor, share/n) as the kernels take them; numbers that were given stay fixed."""
-    from voronaut.kernels.cpu.scale_free import Pace
+    from voronaut.entropy.scale_free.kernel import Pace
 
     now = rules(settings, 0.0)
     return Pace(eta(settings), now.step_size, now.balance, 1.0 if settings.step_size == AUTO else 0.0)
@@ -72,7 +72,7 @@ def pace(settings: Settings) -> "Pace":
 
 def update(kme: "KME", states: Floats, order: Counts) -> None:
     """One pass over the states in the given order: centers, counts and margin move."""
-    from voronaut.kernels.cpu import scale_free
+    from voronaut.entropy.scale_free import kernel as scale_free
 
     now = (kme._centers, kme._counts, kme._margin, states, order)
     kme._centers, kme._counts, kme._margin = scale_free.update(*now, **pace(kme.settings)._asdict())
@@ -80,7 +80,7 @@ def update(kme: "KME", states: Floats, order: Counts) -> None:
 
 def step(kme: "KME", states: Floats) -> Floats:
     """Algorithm 1 over the states in the given order: what each earns; centers, counts and margin move."""
-    from voronaut.kernels.cpu import scale_free
+    from voronaut.entropy.scale_free import kernel as scale_free
 
     done = scale_free.step(kme._centers, kme._counts, kme._margin, states, pace(kme.settings), kme._rules)
     kme._centers, kme._counts, kme._margin = done.centers, done.counts, done.margin

@@ -1,4 +1,4 @@
-"""The rule of `voronaut/usage.py` compiled, with switches for all that was tried beside it.
+"""The rule of `usage.py` compiled, with switches for all that was tried beside it.
 
 Usage is kept as u_i / (1 − b/k)^t, so that a state changes the winner's alone, and the least used cluster is looked for
 again only after its own usage has changed: O(k) numbers per state beyond the distances, as with counts.

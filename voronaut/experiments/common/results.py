@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import files, machine
+from voronaut.helpers import files, machine
 from voronaut.training.config import Config, Method
 from voronaut.training.watching import logs
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses.kme import KME
 from voronaut.entropy.density import Cells, measure, spread
+from voronaut.entropy.scale_free import kernel
 from voronaut.experiments.common.drawing import GREY, not_run
 from voronaut.experiments.common.jobs import Job, Results, Values
-from voronaut.kernels.cpu import scale_free
-from voronaut.markdown import table
-from voronaut.plotting import figure
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 
 Floats = NDArray[np.float64]
 CLUSTERS = (10, 30, 100, 300, 1000)
@@ -99,7 +99,7 @@ def slower(
         counts = 1 + np.round((counts - counts.min()) * (eta / smaller)).astype(np.int64)
         states, eta = law.sample(points, centers.shape[1], rng), smaller
         order = np.arange(len(states))
-        moved, counts, margin = scale_free.update(centers, counts, margin, states, order, eta=eta, floor=floor)
+        moved, counts, margin = kernel.update(centers, counts, margin, states, order, eta=eta, floor=floor)
         centers = moved.astype(np.float64)
     return centers, counts, eta * margin
 

@@ -13,8 +13,8 @@ from voronaut.bonuses.kme import KME
 from voronaut.experiments.common.drawing import GREY, NOT_RUN, not_run
 from voronaut.experiments.common.jobs import Job, Results, Values
 from voronaut.experiments.entropy.curves import curves, falling, finite, line
-from voronaut.markdown import table
-from voronaut.plotting import figure
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 
 Floats = NDArray[np.float64]
 CHECKPOINTS = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)

@@ -11,8 +11,8 @@ from voronaut import presets
 from voronaut.bonuses.kme import KME
 from voronaut.experiments.common.drawing import GREY, NOT_RUN
 from voronaut.experiments.common.jobs import Job, Results, Values
-from voronaut.markdown import table
-from voronaut.plotting import figure
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 
 DIMS = (2, 8, 17, 64)
 SHIFTS = (3.0, 10.0)  # in deviations, along one diagonal

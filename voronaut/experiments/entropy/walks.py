@@ -13,9 +13,9 @@ from voronaut.bonuses.kme import KME
 from voronaut.experiments.common.drawing import NOT_RUN, not_run
 from voronaut.experiments.common.jobs import Job, Results, Values
 from voronaut.experiments.entropy.curves import curves, falling, finite, line
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 from voronaut.kernels.compiled import compiled
-from voronaut.markdown import table
-from voronaut.plotting import figure
 
 Floats = NDArray[np.float64]
 DIMS = (2, 4, 64)

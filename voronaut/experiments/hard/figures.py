@@ -11,7 +11,7 @@ from voronaut.experiments.exploration.run import PLAN as PPO_PLAN
 from voronaut.experiments.hard import results
 from voronaut.experiments.hard.results import Result
 from voronaut.experiments.hard.settings import ABLATED, ABLATIONS, CELLS, COMPARED, FOLDER, MAIN, METHODS, RIVALS, Cell
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/hard")
 SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY}

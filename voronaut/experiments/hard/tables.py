@@ -23,7 +23,7 @@ from voronaut.experiments.hard.settings import (
     RIVALS,
     Cell,
 )
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 NOTHING = "Nothing has been run yet."
 Some = Sequence[Result]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from voronaut import files, npz
+from voronaut.helpers import files, npz
 
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.asfortranarray(np.ones((3, 2), np.int16)), "c": np.array(7)}
 
