@@ -61,7 +61,7 @@ def test_the_sample_moves_with_the_frame(options: dict[str, Any], way: str) -> N
 
 
 def test_every_update_replays_other_states() -> None:
-    kme = make(replay=0.5, balance="counts", step_size="auto")
+    kme = make(replay=0.5)
     kme._reservoir = Reservoir(64, DIM, np.float64, 0)
     drawn, draw = [], kme._reservoir.draw
 

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from voronaut.bonuses.kme.frames import FAR
+from voronaut.bonuses.kme.balanced import Balanced
 from voronaut.kernels import gpu as kernel
-from voronaut.kernels.rules import OBJECTIVES, Rules
+from voronaut.kernels.rules import FAR
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
@@ -32,21 +32,18 @@ class OnDevice:
     """The clusters of a KME on a device, and everything else that learning changes."""
 
     def __init__(self, kme: "KME", device: Any) -> None:
-        s = kme.settings
+        s, own = kme.settings, kme._memory
+        assert isinstance(own, Balanced)
         self.device, self.dim, self.init, self.seed = device, s.dim, s.init, s.seed
-        self.rules = Rules(float(s.step_size), float(s.balance), OBJECTIVES[s.objective])
+        self.rules = own.rules
         self.dtype = torch.float32 if s.dtype == "float32" else torch.float64
         self._key = int(kme._reservoir._key.astype(np.int64))
         self._size, seen = kme._reservoir.size, kme._reservoir.seen
         sample = np.zeros((self._size, s.dim), s.dtype)
         sample[: len(kme._reservoir.sample)] = kme._reservoir.sample
-        self.centers, self.counts, self.sample = (
-            self._tensor(kme._centers),
-            self._tensor(kme._counts),
-            self._tensor(sample),
-        )
+        self.centers, self.counts, self.sample = (self._tensor(x) for x in (own.centers, own.counts, sample))
         self.origin = self._tensor(kme._frame.origin)  # type: ignore[attr-defined]
-        self.floor, self.seen = self._tensor(np.float64(kme._floor)), self._tensor(np.int64(seen))
+        self.floor, self.seen = self._tensor(np.float64(own.floor)), self._tensor(np.int64(seen))
         self.updates, self.bad = self._tensor(np.int64(kme._updates)), self._tensor(np.int64(kme._bad))
         self.limit, self._started = kernel.limit_of(self.dtype, s.dim), seen > 0
         self.prepared = kernel.prepare(self.centers, self.counts, self.rules, self.floor)
