@@ -53,7 +53,7 @@ def _absorb(stream: EntropyStream, source: Source, *, live: bool, watch: bool) -
     last = np.zeros((0, 0))
     with _progress(source.total, live) as advance:
         chunks = _until_stopped(source.chunks) if live else source.chunks
-        for chunk in _cut(chunks) if watch else chunks:
+        for chunk in cut(chunks) if watch else chunks:
             before = stream.rows
             stream.update(chunk)
             last = np.concatenate([last, chunk])[-CHUNK:] if last.size else chunk
@@ -66,7 +66,7 @@ def _absorb(stream: EntropyStream, source: Source, *, live: bool, watch: bool) -
     return Trace(readings, last)
 
 
-def _cut(chunks: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
+def cut(chunks: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
     """The same rows in chunks that end at the marks, so that readings are of round numbers of rows."""
     seen = 0
     for chunk in chunks:

@@ -91,11 +91,11 @@ def test_it_learns_and_pays_what_the_plain_views_do(
     plain = Plain(mine.views.columns.cpu().numpy(), clusters)
     for i in range(4):  # the last batches are small: the frame is not refreshed each time
         states = stream(n := (40, 30, 5, 20)[i], seed=i, offset=i)
-        draws = mine._draws(n + spoilt, mine.seen).cpu().numpy()[: n if i else 0]
+        draws = mine.draws(n + spoilt, mine.seen).cpu().numpy()[: n if i else 0]
         given = np.insert(states, 3, np.nan, axis=0) if spoilt else states
         good = ~np.isnan(given).any(axis=1)
         good = np.concatenate([good, np.arange(len(given)) < n]) if i else good
-        order = mine._order(there(good)).cpu().numpy()[: good.sum()]
+        order = mine.order(there(good)).cpu().numpy()[: good.sum()]
         mine.update(there(given))
         plain.update(states, draws, (np.cumsum(good) - 1)[order])  # places among the good
         if i == 2:

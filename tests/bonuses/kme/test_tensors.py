@@ -70,7 +70,7 @@ def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.
     kme.update(there(states))
     keys = kme._device
     keys.updates -= 1
-    order = keys._shuffle(len(states)).cpu().numpy().argsort(kind="stable")
+    order = keys.shuffle(len(states)).cpu().numpy().argsort(kind="stable")
     keys.updates += 1
     monkeypatch.setattr(twin, "_order", lambda size: order)
     twin.update(states)

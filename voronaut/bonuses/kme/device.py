@@ -73,7 +73,7 @@ class OnDevice:
         self._recentre(flat)
         relative, good = self._relative(flat)
         total = good.sum()
-        order = torch.where(good, self._shuffle(len(flat)), LAST).sort(stable=True).indices
+        order = torch.where(good, self.shuffle(len(flat)), LAST).sort(stable=True).indices
         mixed = torch.where(good[:, None], relative, 0)[order]
         self._start(mixed, total)
         moved = kernel.update(self.centers, self.counts, mixed, total, self.rules)
@@ -137,7 +137,7 @@ class OnDevice:
             self.centers.copy_(distinct[torch.tensor(np.resize(chosen, len(self.centers)), device=self.device)])
             self._started = True
 
-    def _shuffle(self, size: int) -> Tensor:
+    def shuffle(self, size: int) -> Tensor:
         """Random keys from the seed and the number of updates alone: no random state to save."""
         place = torch.arange(size, device=self.device)
         keys: Tensor = scrambled(scrambled(self.seed % 2**62, self.updates), place)

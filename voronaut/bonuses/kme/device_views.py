@@ -156,15 +156,15 @@ class OnDeviceViews:
         All randomness comes from the seed and the number of updates: no random state to save.
         """
         if self._started:
-            again = self.sample[self._draws(len(rows), self.seen - total)]
+            again = self.sample[self.draws(len(rows), self.seen - total)]
             rows, good = torch.cat([rows, again]), torch.cat([good, self._places(len(rows)) < total])
-        return rows[self._order(good)], good.sum()
+        return rows[self.order(good)], good.sum()
 
-    def _draws(self, count: int, seen: Tensor) -> Tensor:
+    def draws(self, count: int, seen: Tensor) -> Tensor:
         """Places in the sample of `seen` states, with repetition."""
         return (uniform(self._random(count, DRAW)) * seen.clamp(max=self.size)).long()
 
-    def _order(self, these: Tensor) -> Tensor:
+    def order(self, these: Tensor) -> Tensor:
         """A random order, with what is not among `these` at the end."""
         keys = lsr(self._random(len(these), SHUFFLE), 34)
         return torch.where(these, keys, LAST).sort(stable=True).indices
