@@ -79,7 +79,7 @@ class OnDevice:
         moved = kernel.update(self.centers, self.counts, mixed, total, self.rules)
         self.centers.copy_(moved[0])
         self.counts.copy_(moved[1])
-        self._remember(relative, good)
+        remember(self.sample, relative, good, self.seen, self._key)
         self.seen += total
         self.bad += len(flat) - total
         self.updates += 1
@@ -115,7 +115,7 @@ class OnDevice:
         relative, good = self._relative(flat)
         first = self.seen == 0
         due = first | (exponent(self.seen + good.sum()) > exponent(self.seen))
-        mean, spread = centre(torch.where(good[:, None], relative, 0), good)
+        mean, spread = centre(relative, good)
         kept = torch.arange(self._size, device=self.device) < self.seen
         old_mean, old_spread = centre(self.sample, kept)
         mean, spread = torch.where(first, mean, old_mean), torch.where(first, spread, old_spread)
@@ -143,16 +143,6 @@ class OnDevice:
         keys: Tensor = scrambled(scrambled(self.seed % 2**62, self.updates), place)
         return (keys >> 33) & LAST
 
-    def _remember(self, states: Tensor, good: Tensor) -> None:
-        """The fair sample of all states, as `Reservoir.add` takes it."""
-        place = self.seen + good.cumsum(dim=0) - 1
-        uniform = lsr(scrambled(self._key, place), 11).double() * 2.0**-53
-        slot = torch.where(place < self._size, place, (uniform * (place + 1)).long())
-        slot = torch.where(good & (slot < self._size), slot, self._size)
-        row = torch.arange(len(states), device=self.device)
-        last = torch.full((self._size + 1,), -1, device=self.device).scatter_reduce(0, slot, row, "amax")[:-1]
-        self.sample.copy_(torch.where(last[:, None] >= 0, states[last.clamp(min=0)], self.sample))
-
     def _prepare_again(self) -> None:
         """The clusters as `rewards` wants them, in the buffers of those before."""
         now = (self.prepared, self.centers, self.counts, self.rules, self.floor)
@@ -162,12 +152,34 @@ class OnDevice:
             kernel.prepare_again(*now)
 
 
+def remember(sample: Tensor, rows: Tensor, good: Tensor, seen: Tensor, key: int) -> None:
+    """The fair sample of all states, as `Reservoir.add` takes it, with the good ones of these rows. OUT: sample."""
+    size = len(sample)
+    place = seen + good.cumsum(dim=0) - 1
+    slot = torch.where(place < size, place, (uniform(scrambled(key, place)) * (place + 1)).long())
+    slot = torch.where(good & (slot < size), slot, size)
+    row = torch.arange(len(rows), device=rows.device)
+    last = torch.full((size + 1,), -1, device=rows.device).scatter_reduce(0, slot, row, "amax")[:-1]
+    sample.copy_(torch.where(last[:, None] >= 0, rows[last.clamp(min=0)], sample))
+
+
+def moments(rows: Tensor, these: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of some rows; 0 of none."""
+    share = these.double() / these.sum().clamp(min=1)
+    wide = torch.where(these[:, None], rows, 0)
+    mean = share @ wide
+    return mean, share @ (wide - mean).square()
+
+
 def centre(rows: Tensor, these: Tensor) -> tuple[Tensor, Tensor]:
     """Mean of some rows and the length of their standard deviation, float64."""
-    share = these.double() / these.sum().clamp(min=1)
-    wide = torch.where(these[:, None], rows, 0).double()
-    mean = share @ wide
-    return mean, (share @ (wide - mean).square()).sum().sqrt()
+    mean, variance = moments(rows.double(), these)
+    return mean, variance.sum().sqrt()
+
+
+def uniform(random: Tensor) -> Tensor:
+    """Random whole numbers as numbers in [0, 1)."""
+    return lsr(random, 11).double() * 2.0**-53
 
 
 def exponent(whole: Tensor) -> Tensor:
