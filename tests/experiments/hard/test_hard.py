@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.training.toys import Counter
-from voronaut import npz
 from voronaut.cli import main
 from voronaut.experiments import hard
 from voronaut.experiments.hard import figures, judge, results, run, settings, tables
+from voronaut.helpers import npz
 from voronaut.training import off_policy, policy
 from voronaut.training.config import Config
 from voronaut.training.off_policy import SACTrainer

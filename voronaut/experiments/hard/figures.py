@@ -22,7 +22,7 @@ from voronaut.experiments.hard.settings import (
     RIVALS,
     Cell,
 )
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/hard")
 SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY}

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import files, npz
 from voronaut.experiments.common import stats
 from voronaut.experiments.hard import settings
 from voronaut.experiments.hard.settings import CELLS, EVERY, METHODS, PLANS, Cell, Wanted
+from voronaut.helpers import files, npz
 
 COLUMNS = ("env_steps", "exploiter_return", "explorer_return", "rewarded_steps", "top_dense_reward", "seconds")
 POLICIES = "policies"  # in the folder of results: the best of every cell

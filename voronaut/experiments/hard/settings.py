@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from voronaut import files
+from voronaut.helpers import files
 from voronaut.tasks.table import TASKS
 from voronaut.training.api import configure
 from voronaut.training.config import Config

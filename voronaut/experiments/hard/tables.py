@@ -24,7 +24,7 @@ from voronaut.experiments.hard.settings import (
     RIVALS,
     Cell,
 )
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 NOTHING = "Nothing has been run yet."
 # Means of others at a million steps of the dense tasks, as they print them.
