@@ -15,7 +15,7 @@ from voronaut import presets
 from voronaut.experiments.common import jobs as small
 from voronaut.experiments.common.jobs import Job
 from voronaut.experiments.noise.task import Noisy
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 from voronaut.tasks.factory import make
 from voronaut.training.api import configure
 
