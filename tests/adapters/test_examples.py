@@ -17,6 +17,7 @@ EXAMPLES = {
     "cleanrl_ppo.py": ["--steps", "512", "--rollout", "32"],
     "gymnasium_vector.py": ["--steps", "500"],
     "torchrl_ppo.py": ["--steps", "2048"],
+    "torchrl_sac.py": ["--steps", "1152", "--task", "Pendulum-v1"],
 }
 
 
