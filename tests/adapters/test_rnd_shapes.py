@@ -122,7 +122,7 @@ def test_keys_of_ones_own() -> None:
     transform = BonusTransform(vn.KME(dim=4), in_keys=["obs_feat"], out_key="curiosity")
     following = TensorDict({"obs_feat": observations(dim=4)}, batch_size=[])
     transform._step(TensorDict({}, batch_size=[]), following)
-    assert "curiosity" in following.keys()
+    assert "curiosity" in following
     nested = BonusTransform(vn.KME(dim=4), in_keys=[("agent", "obs")])
     following = TensorDict({"agent": {"obs": observations(8, dim=4)}}, batch_size=[8])
     nested._step(TensorDict({}, batch_size=[8]), following)
