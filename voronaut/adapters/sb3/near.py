@@ -43,9 +43,9 @@ class Near:
     def drawn(self, count: int) -> Any:
         """A replay of so many steps, one for each of its environments, to be sampled at time 0."""
         replay, length = self.replay, int(getattr(self.replay, "n_steps", 1))
-        chosen = np.asarray(self._places)[np.random.randint(0, len(self._places), count)]
-        rewarded, env = np.divmod(chosen, replay.n_envs)
-        first = rewarded - np.random.randint(length - 1, length - 1 + AHEAD, count)
+        draw = np.random.randint  # as SB3's replays do: its seed decides about all of them
+        rewarded, env = np.divmod(np.asarray(self._places)[draw(0, len(self._places), count)], replay.n_envs)
+        first = rewarded - draw(length - 1, length - 1 + AHEAD, count)
         first = first % replay.buffer_size if replay.full else np.maximum(first, 0)
         rows = (first + np.arange(length)[:, None]) % replay.buffer_size
         view = copy.copy(replay)
