@@ -1,4 +1,4 @@
-"""A share of every batch from shortly before a reward: a rare reward is seen again and again, as in `voronaut train`."""
+"""A share of every batch from shortly before a reward: what is rare is seen often, as in `voronaut train`."""
 
 import copy
 from array import array
