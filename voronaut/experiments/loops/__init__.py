@@ -21,8 +21,8 @@ FOLDER, FIGURES = Path("results/loops"), Path("docs/figures")
 SEEDS = range(100, 105)
 CAR, DOOR = "mountain-car", "door-key"
 SOLVED = {CAR: 90.0, DOOR: 0.9}
-# What is run, in words and values; where "sac" or "alone" stands there is no bonus. "quick" begins with a tenth of SB3's
-# temperature (1, which sinks by e every 3333 gradient steps and until then makes chance worth more than the goal).
+# What is run; where "sac" or "alone" stands there is no bonus. "quick" begins with a tenth of SB3's temperature: 1,
+# which sinks by a factor of e in 3333 gradient steps at best, and until then makes chance worth more than the goal.
 DEFAULT: dict[str, Any] = {"envs": 16, "normalize": False, "settings": {}, "steps": 200_000}
 QUICK: dict[str, Any] = {"envs": 16, "normalize": True, "settings": {"ent_coef": "auto_0.1"}, "steps": 60_000}
 DOORS: dict[str, Any] = {"task": "MiniGrid-DoorKey-8x8-v0", "steps": 800_000}
