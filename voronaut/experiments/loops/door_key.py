@@ -4,9 +4,7 @@ A room with a key, a locked door and the goal behind it, laid out anew in every 
 (1, less for a late arrival). The agent sees 7×7 cells in front of it, and the bonus sees what the agent sees.
 """
 
-import sys
 import time
-import types
 from typing import Any
 
 import numpy as np
@@ -39,11 +37,6 @@ def run(task: str, scale: float, seed: int, steps: int) -> Values:
 def make(task: str) -> Any:
     """The task with its image alone, 147 small whole numbers in a row."""
     import gymnasium
-
-    try:
-        import pygame  # noqa: F401
-    except ModuleNotFoundError:  # which MiniGrid imports for its windows alone
-        sys.modules["pygame"] = types.ModuleType("pygame")
     import minigrid  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from minigrid.wrappers import ImgObsWrapper  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
