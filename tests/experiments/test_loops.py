@@ -31,7 +31,7 @@ def test_the_plan_has_every_method_with_the_seeds_that_are_reported() -> None:
 
 
 def test_tables_and_figures_come_from_files_alone(tmp_path: Path) -> None:
-    folder = results(tmp_path / "results", {"pair": 93.0, "sac": 0.0, "alone": 0.95})
+    folder = results(tmp_path / "results", {"pair-quick": 93.0, "sac-quick": 0.0, "alone": 0.95})
     tables = loops.computed(folder)
     assert "| 5 of 5 | 93.0, 93.0, 93.0, 93.0, 93.0 | 20,000, 20,000" in tables[loops.CAR]
     assert "| 0 of 5 | 0.0, 0.0, 0.0, 0.0, 0.0 | never, never" in tables[loops.CAR]
