@@ -133,7 +133,7 @@ class PaidReplay(Memory):
 
     def size(self) -> int:
         """Vector steps in it."""
-        return self.replay.size()
+        return int(self.replay.size())
 
     def newest(self) -> NDArray[Any]:
         """States (n, d) that the last actions led to."""

@@ -41,7 +41,8 @@ def make(task: str) -> Any:
     from minigrid.wrappers import ImgObsWrapper  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     assert minigrid  # registers the tasks
-    return gymnasium.wrappers.FlattenObservation(ImgObsWrapper(gymnasium.make(task)))
+    image: Any = ImgObsWrapper
+    return gymnasium.wrappers.FlattenObservation(image(gymnasium.make(task)))
 
 
 def _recorder() -> Any:

@@ -4,6 +4,7 @@ Every push costs and the goal is far: it pays to stand still (a return of 0), an
 90. SAC has its default settings but for what `settings` names. The goal of a run is the exploiter's return.
 """
 
+import copy
 import time
 from typing import Any
 
@@ -25,7 +26,7 @@ def run(method: str, seed: int, steps: int, envs: int, normalize: bool, settings
     torch.set_num_threads(1)
     env, test = _environments(seed, envs, normalize)
     judge = _judge(test)
-    options: dict[str, Any] = {"seed": seed, "device": "cpu", **settings}
+    options: dict[str, Any] = {"seed": seed, "device": "cpu", **copy.deepcopy(settings)}  # SB3 writes into them
     if method == "pair":
         Pair(SAC, "MlpPolicy", env, vn.KME, **options).learn(steps, callback=judge)
     else:
@@ -64,9 +65,11 @@ def _judge(test: Any) -> Any:
             if reached and self.first is None:
                 self.first = self.num_timesteps
             if self.num_timesteps >= EVERY * (len(self.curve) + 1):
-                returned = float(evaluate_policy(self.model, test, EPISODES)[0])
+                returned: Any = evaluate_policy(self.model, test, EPISODES)[0]
                 seconds = round(time.monotonic() - self.began, 1)
-                self.curve.append({"steps": self.num_timesteps, "seconds": seconds, "return": round(returned, 2)})
+                self.curve.append(
+                    {"steps": self.num_timesteps, "seconds": seconds, "return": round(float(returned), 2)}
+                )
             return True
 
     return Judge()
