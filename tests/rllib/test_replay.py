@@ -99,6 +99,14 @@ def test_it_learns_from_every_new_step_once_final_states_among_them() -> None:
     algorithm.stop()
 
 
+def test_a_falling_weight_counts_every_episode_once() -> None:
+    algorithm = add_bonus(config(), Counting(), scale="falling:1", update_every=10).build_algo()
+    algorithm.train()
+    weight = algorithm.replay_bonus.payer._weight
+    assert weight.episodes == 5 and weight.paid == 0  # 25 steps; no step of the stairs is paid
+    algorithm.stop()
+
+
 def test_a_class_is_made_to_fit_and_mistakes_are_told() -> None:
     algorithm = add_bonus(config(), vn.KME, update_every=10).build_algo()
     algorithm.train()

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from tests.training.toys import Counter, small
 from voronaut.learners import ppo
-from voronaut.training import rollout
+from voronaut.training import on_policy
 from voronaut.training.on_policy import PPOTrainer
 
 RUNS, ENVS, STEPS = 2, 2, 4  # four steps in episodes of three: every rollout ends within an episode
@@ -50,7 +50,7 @@ def test_the_top_reward_is_of_the_dense_reward() -> None:
 def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     noises: list[NDArray[np.floating]] = []
     orders: list[NDArray[np.int32]] = []
-    collect, learn = rollout.collect, ppo.learn
+    collect, learn = on_policy.collect, ppo.learn
 
     def seen_collect(task, params, noise, running, room):  # type: ignore[no-untyped-def]
         noises.append(noise)
@@ -60,7 +60,7 @@ def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.M
         orders.append(order)
         return learn(agent, batch, order, settings)
 
-    monkeypatch.setattr(rollout, "collect", seen_collect)
+    monkeypatch.setattr(on_policy, "collect", seen_collect)
     monkeypatch.setattr(ppo, "learn", seen_learn)
     trainer(3)
     for drawn in (noises, orders):
@@ -69,3 +69,22 @@ def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.M
     first = len(noises)
     trainer(1)
     assert np.array_equal(noises[first], noises[0]) and np.array_equal(orders[first], orders[0])
+
+
+def test_a_weight_falls_as_the_task_pays_and_a_resume_remembers() -> None:
+    """Every episode of the toy is paid, so that nothing is left of the bonus once one has ended."""
+    choices = {"seeds": RUNS, "bonuses": ["kme"], "envs": ENVS, "rollout": ENVS * 2, "steps": 10 * ENVS * 2}
+    options = {"kme": {"clusters": 10, "scale": "falling:0.5"}}
+
+    def made() -> PPOTrainer:
+        return PPOTrainer(small(task="gym:unused", options=options, **choices), Counter(RUNS * ENVS))
+
+    whole, resumed = made(), made()
+    assert [row["scale"] for row in whole.turn()] == [0, 0]  # the first rollout pays nothing, and ends no episode
+    resumed.load_state_dict({**whole.state_dict(), "rollout": np.array(1)})
+    for one in (whole, resumed):
+        assert [weight.episodes for weight in one.bonuses.weights] == [0, 0]
+        assert [row["scale"] for row in one.turn()] == [0, 0]
+        assert [(weight.episodes, weight.paid) for weight in one.bonuses.weights] == [(2, 1.0)] * 2
+    assert "bonus/weight0/paid" in whole.state_dict()
+    assert not any("weight" in name for name in trainer(1).state_dict())

@@ -29,6 +29,7 @@ class ReplayBonus:
         space = algorithm.env_runner_group.get_spaces()[SPACES][0]
         self.reader = Reader(space, keys, features)
         self.payer = Payer(fitting(copy.deepcopy(bonus), self.reader.dim), **options)
+        self._met: dict[str, bool] = {}  # whether episodes under way have been paid by the task
         self.metrics, buffer = algorithm.metrics, algorithm.local_replay_buffer
         self._plain_add, self._plain_sample = buffer.add, buffer.sample
         buffer.add, buffer.sample = self._add, self._sample  # of this buffer alone
@@ -37,11 +38,21 @@ class ReplayBonus:
     def _add(self, episodes: Any, *args: Any, **kwargs: Any) -> None:
         """New steps: the replay keeps them as they are, the bonus learns from where they led."""
         self._plain_add(episodes, *args, **kwargs)
-        before = self.payer.updates
-        for state in self._states(episodes if isinstance(episodes, list) else [episodes]):
+        before, pieces = self.payer.updates, episodes if isinstance(episodes, list) else [episodes]
+        for state in self._states(pieces):
             self.payer.keep(state[None])
+        self._see(pieces)
         if self.payer.updates != before:
             self._log(self.payer.bonus.metrics())
+
+    def _see(self, pieces: list[Any]) -> None:
+        """Let a falling weight know which episodes were paid by the task; they come in pieces."""
+        for piece in pieces:
+            met = self._met.pop(piece.id_, False) or float(np.max(piece.get_rewards(), initial=0)) > 0
+            if piece.is_done:
+                self.payer.see(np.array([float(met)]), np.array([True]))
+            else:
+                self._met[piece.id_] = met
 
     def _sample(self, *args: Any, **kwargs: Any) -> Any:
         """Episodes of one step each, paid."""

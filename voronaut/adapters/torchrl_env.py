@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from voronaut.adapters.observations import Features
 from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
 
 try:
     import torch
@@ -111,6 +111,8 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         states = self._states(next_tensordict)[stepped]
         paid = np.zeros(len(stepped))
         paid[stepped] = self.payer.pay(states)
+        if self.payer.falls and self.reward_key in next_tensordict.keys(True):
+            self.payer.see(*(each * stepped for each in _pay_and_ends(next_tensordict, self.reward_key)))
         self.payer.keep(states)  # whatever `training` says: TorchRL puts every transform of an environment in eval mode
         return self._written(next_tensordict, paid, self.add_to_reward)
 
@@ -202,6 +204,12 @@ def _stepped(tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> NDA
     if partial is None:
         return np.ones(next_tensordict.batch_size.numel(), bool)
     return np.asarray(partial.cpu().numpy(), bool).reshape(-1)
+
+
+def _pay_and_ends(tensordict: TensorDictBase, reward_key: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The task's rewards (n,), and whether their episodes ended (n,)."""
+    reward, done = (tensordict.get(key).detach().cpu().numpy().reshape(-1) for key in (reward_key, "done"))
+    return reward, done
 
 
 def _flat_batch(tensor: torch.Tensor, axes: int) -> torch.Tensor:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from voronaut import missing
 from voronaut.demo import film
+from voronaut.helpers import missing
 from voronaut.training.api import configure
 from voronaut.training.config import Config
 from voronaut.training.watching.progress import shown
@@ -57,7 +57,9 @@ def choose(
     rollout = min(SETTINGS["rollout"], int(steps) // least * least)
     given = {**SETTINGS, "rollout": rollout}
     options = {"kme": dict(kme)} if kme else {}
-    return configure("maze", bonuses=list(methods), seeds=list(seeds), steps=steps, options=options, **given)
+    return configure(
+        "maze", preset="paper", bonuses=list(methods), seeds=list(seeds), steps=steps, options=options, **given
+    )
 
 
 def check(out: Path) -> None:

@@ -15,17 +15,26 @@ from voronaut.experiments.hard.settings import (
     ABLATIONS,
     CELLS,
     COMPARED,
+    DENSE,
     FOLDER,
     LONG,
     MAIN,
     METHODS,
+    NEW,
     PLAN,
     RIVALS,
     Cell,
 )
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 NOTHING = "Nothing has been run yet."
+# Means of others at a million steps of the dense tasks, as they print them.
+PUBLISHED = {
+    "cheetah-dense": {"SAC": 805, "SimbaV2": 920, "BRO": 867, "MR.Q": 914},
+    "walker-dense": {"SAC": 622, "SimbaV2": 817, "BRO": 824, "MR.Q": 794},
+    "quadruped-dense": {"SAC": 196, "SimbaV2": 936, "BRO": 889, "MR.Q": 948},
+    "humanoid-dense": {"SAC": 117, "SimbaV2": 195, "BRO": 297, "MR.Q": 200},
+}
 Some = Sequence[Result]
 
 
@@ -37,6 +46,7 @@ def computed(folder: Path = FOLDER) -> dict[str, str]:
         "frozen": frozen(folder),
         "scores": scores(data, before),
         "further": further(data),
+        "new": new(data),
         "rivals": rivals(data),
         "discovery": discovery(data),
         "ablations": ablations(data),
@@ -122,6 +132,12 @@ def further(data: Data) -> str:
     return table(["cell", "pair + KME, 2M", "pair + KME, 5M", "every seed"], rows)
 
 
+def new(data: Data) -> str:
+    """SAC alone and the pair on a task that terminates and that nothing was tuned on."""
+    rows = [[cell.title, *(mean(data[name].get(method, [])) for method in MAIN)] for name, cell in NEW.items()]
+    return table(["cell", *(METHODS[method].text for method in MAIN)], rows)
+
+
 def mean(some: Some) -> str:
     """Mean score with its bootstrap interval and the number of seeds."""
     if not some:
@@ -153,6 +169,14 @@ def ablations(data: Data) -> str:
     kme = [["pair + KME", mean(data[ABLATED]["kme"]), "", ""]] if data[ABLATED].get("kme") else []
     head = [CELLS[ABLATED].title, "score", "P(pair + KME better)", "p"]
     return table(head, kme + rows) if rows else NOTHING
+
+
+def dense(folder: Path = FOLDER) -> dict[str, str]:
+    """The learner without a bonus on dense rewards, beside what others have published: a part of docs/pair.md."""
+    data = figures.load(folder)
+    rows = [[cell.title, mean(data[name].get("none", [])), *map(str, PUBLISHED[name].values())]
+            for name, cell in DENSE.items()]  # fmt: skip
+    return {"dense": table(["task, 1M steps", "this SAC", *next(iter(PUBLISHED.values()))], rows)}
 
 
 def discovery(data: Data) -> str:

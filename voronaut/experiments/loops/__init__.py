@@ -12,8 +12,8 @@ from typing import Any
 from voronaut.experiments.common import jobs as small
 from voronaut.experiments.common.jobs import Job, Results, Say, Values
 from voronaut.experiments.loops import door_key, mountain_car
-from voronaut.markdown import table
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import COLORS, figure
 
 __all__ = ["computed", "draw", "plan", "reproduce"]
 
