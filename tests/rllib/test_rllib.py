@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.dqn import DQNConfig
+from ray.rllib.algorithms.impala import IMPALAConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
@@ -117,8 +117,8 @@ class Keeping(KeepsBonus, PPOTorchLearner):
 
 def test_what_cannot_work_is_refused() -> None:
     kme = vn.KME(dim=4, clusters=4)
-    with pytest.raises(TypeError, match=r"needs a PPOConfig.*DQNConfig"):
-        add_bonus(DQNConfig(), kme)
+    with pytest.raises(TypeError, match=r"needs a config of PPO, SAC or DQN; got IMPALAConfig"):
+        add_bonus(IMPALAConfig(), kme)
     with pytest.raises(TypeError, match="lacks rewards"):
         add_bonus(small(), object())
     with pytest.raises(ValueError, match="warmup"):

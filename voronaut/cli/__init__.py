@@ -26,6 +26,7 @@ EXPERIMENTS = {
     "scale": "the weight of each bonus on Cheetah",
     "parameters": "KME's parameters on Cheetah, one at a time",
     "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
+    "loops": "MountainCarContinuous and MiniGrid's DoorKey with Stable-Baselines3, with Voronaut and without",
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
     "chunks": "what absorbing a stream in chunks changes: with frozen assignments, and exactly, as on a GPU",
     "balance": "rules that balance clusters, on fixed laws and on streams that move",
@@ -158,7 +159,8 @@ def _add_reproduce(menu: Any) -> None:
     add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
     add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/WHAT)")
     add("--figures", type=Path, metavar="DIR", help="where figures are drawn at the end (in docs/figures)")
-    add("--processes", type=int, default=1, metavar="N", help="jobs side by side, of entropy and noise (%(default)s)")
+    add("--processes", type=int, default=1, metavar="N", help="jobs side by side, of entropy, loops and noise "
+        "(%(default)s)")  # fmt: skip
     add("--draw", action="store_true", help="only redraw the figures from the result files")
     add("--freeze", action="store_true", help="of hard: write every setting to settings.json in --results; from then "
         "on only such runs are begun, and only such count")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from voronaut.demo import maze
-from voronaut.experiments import chunks, entropy, exploration, hard, parameters, sb3, scale
+from voronaut.experiments import chunks, entropy, exploration, hard, loops, parameters, sb3, scale
 from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.common.sweep import Data, Plan
 from voronaut.experiments.exploration.figures import METHODS
@@ -30,6 +30,7 @@ def pages() -> dict[Path, dict[str, str]]:
         "performance": {"cost": cost},
         "watching": maze.computed(),
         "gpu": chunks.computed(),
+        "adapters/sb3": loops.computed(),
     }
     found = {Path("docs", f"{name}.md"): parts for name, parts in docs.items()}
     return {Path("README.md"): {"results": scores(), "cost": cost}, **found}
