@@ -50,7 +50,7 @@ def distance(a, b):
 
 # ---- degenerate cases ------------------------------------------------------------------------------------------------
 
-NONSENSE = [("polyak", 1.1), ("temperature", np.nan), ("log_std", (2.0, -5.0))]
+NONSENSE = [("polyak", 1.1), ("temperature", np.nan), ("log_std", (2.0, -5.0)), ("log_std", (1.0, 1.0))]
 NONSENSE += [(name, 0) for name in ("width", "depth", "learning_rate", "polyak", "temperature")]
 
 
