@@ -321,3 +321,13 @@ def test_many_as_one_program_are_each_alone() -> None:
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(other.centers, one.centers, atol=1e-3)
         assert other.counts.tolist() == one.counts.tolist() and other.metrics()["states"] == 300
+
+
+@pytest.mark.parametrize("unit", [1e-2, 1.0, 1e3])
+def test_the_logarithm_is_cut_off_at_a_thousandth_of_the_mean_gap(unit: float) -> None:
+    kme = vn.KME(dim=2, clusters=8, balance=0.0, objective="log", init="data", dtype="float64")
+    kme.update(np.random.default_rng(0).normal(size=(7, 2)) * unit)  # two of eight centers at one state
+    gaps = np.maximum(kme.gaps, 0)
+    floor = 1e-3 * gaps.mean()
+    assert (gaps < floor).sum() == 2
+    assert kme.objective_value() == pytest.approx(np.log(np.maximum(gaps, floor)).sum())
