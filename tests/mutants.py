@@ -33,7 +33,7 @@ ROOMS = {  # what is changed, and the tests that must notice; quick ones first
     "voronaut/npz.py": "tests/test_npz.py tests/bonuses/test_saving.py",
     "voronaut/files.py": "tests/test_files.py tests/training/test_folder.py tests/training/watching/test_logs.py",
     "voronaut/adapters/payer.py": "tests/adapters/test_payer.py tests/adapters/sb3",
-    "voronaut/bonuses": "tests/bonuses",
+    "voronaut/bonuses": "tests/bonuses tests/training/test_stack.py",
     "voronaut/learners": "tests/learners",
     "voronaut/learners/sac.py": "tests/learners/test_sac.py",
     "voronaut/adapters/sb3": "tests/adapters/sb3 tests/adapters/test_conformance.py",
