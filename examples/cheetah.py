@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import voronaut as vn
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 from voronaut.training.watching.logs import read
 
 NAMES = {"none": "PPO alone", "kme": "PPO + KME"}

@@ -3,6 +3,7 @@
 RLlib itself starts env runners anew; a dead learner is an error of the whole algorithm, which is Tune's to repair.
 """
 
+import hashlib
 import json
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,14 @@ from ray import tune
 
 import voronaut as vn
 from tests.rllib.worlds import many, states_of
-from voronaut.adapters.rllib import _digest, add_bonus
+from voronaut.adapters.rllib import add_bonus
 
 KILLED = {1: "env runner", 2: "learner"}  # after which iteration; the learner is the one whose state is saved
 ITERATIONS = 4
+
+
+def digest(state: dict[str, Any]) -> str:
+    return hashlib.sha256(b"".join(state[name].tobytes() for name in sorted(state))).hexdigest()
 
 
 def note(folder: Path, what: str, algorithm: Any, **_: Any) -> None:
@@ -25,7 +30,7 @@ def note(folder: Path, what: str, algorithm: Any, **_: Any) -> None:
     seen, updates = (int(number) for number in states[0]["totals"][:2])
     said = {"what": what, "iteration": algorithm.training_iteration, "updates": updates, "states": seen}
     with (folder / "lines.jsonl").open("a") as log:
-        log.write(json.dumps({**said, "held": [_digest(state).hex() for state in states]}) + "\n")
+        log.write(json.dumps({**said, "held": [digest(state) for state in states]}) + "\n")
 
 
 def note_and_kill(folder: Path, algorithm: Any, **_: Any) -> None:

@@ -84,7 +84,11 @@ def _add_train(menu: Any) -> None:
     add("--seeds", type=_seeds, metavar="N", help="this many seeds from 0, or a list such as 3,4,7 (5)")
     add("--steps", type=_number, metavar="N", help="environment steps per run, such as 2e6 (5e6)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for everything that is written")
-    add("--threshold", metavar="release|paper", help="below which reward is 0 (release)")
+    add(
+        "--threshold",
+        metavar="release|paper|dense",
+        help="below which reward is 0 (release); dense: the task's own reward",
+    )
     add("--backend", metavar="auto|dm_control|envpool", help="simulator (auto: envpool where it is installed)")
     add("--envs", type=int, metavar="N", help="environments per run (16)")
     add("--rollout", type=int, metavar="N", help="steps per rollout of a run, all its environments together (16384); "

@@ -12,7 +12,7 @@ from voronaut.experiments import chunks, entropy, exploration, hard, parameters,
 from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.common.sweep import Data, Plan
 from voronaut.experiments.exploration.figures import METHODS
-from voronaut.markdown import fill, table
+from voronaut.helpers.markdown import fill, table
 
 BENCHMARKS = Path("benchmarks")
 BONUSES = {"kme": "KME, 300 clusters", "rnd": "RND", "re3": "RE3", "hash": "HashCount"}
@@ -24,6 +24,7 @@ def pages() -> dict[Path, dict[str, str]]:
     docs = {
         "results": results(),
         "hard": hard.computed(),
+        "pair": hard.dense(),
         "entropy_experiments": entropy.computed(),
         "entropy": {"cost": entropy_cost(json.loads((BENCHMARKS / "entropy.json").read_text()))},
         "performance": {"cost": cost},

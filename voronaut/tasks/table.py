@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-VARIANTS = ("release", "paper")
+VARIANTS = ("release", "paper", "dense")
 EPISODE_STEPS = 1000
 
 
@@ -23,8 +23,8 @@ class Task:
 
     @property
     def thresholds(self) -> Mapping[str, float]:
-        """The least reward that counts, by variant; 0 where the suite's own reward is already sparse."""
-        return {"release": self.release, "paper": self.paper}
+        """The least reward that counts, by variant; 0 where the suite's own reward is sparse or is wanted whole."""
+        return {"release": self.release, "paper": self.paper, "dense": 0.0}
 
     def threshold(self, variant: str) -> float:
         """The least reward that counts in this variant."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from voronaut import files
-from voronaut.missing import install
+from voronaut.helpers import files
+from voronaut.helpers.missing import install
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, loop, policy
 from voronaut.training.config import Config

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from voronaut import files
+from voronaut.helpers import files
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no umask on Windows")
