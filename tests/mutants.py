@@ -31,7 +31,7 @@ HOME = Path(__file__).parents[1]
 ROOMS = {  # what is changed, and the tests that must notice; quick ones first
     "voronaut/clusters.py": "tests/test_clusters.py tests/kernels/cpu/test_cpu.py",
     "voronaut/helpers/npz.py": "tests/helpers/test_npz.py tests/bonuses/test_saving.py",
-    "voronaut/helpers/files.py": "tests/helpers/test_files.py tests/training/test_folder.py tests/training/watching/test_logs.py",
+    "voronaut/helpers/files.py": "tests/helpers/test_files.py tests/training/test_folder.py tests/training/watching",
     "voronaut/adapters/payer.py": "tests/adapters/test_payer.py tests/adapters/sb3",
     "voronaut/bonuses": "tests/bonuses tests/training/test_stack.py",
     "voronaut/learners": "tests/learners",
