@@ -111,7 +111,10 @@ def test_dropped_states_earn_nothing_and_teach_nothing() -> None:
     assert bonus.rewards([np.inf, 0, 0]) == 0 and bonus.metrics()["bad_states"] == 1
 
 
-@pytest.mark.parametrize("wrong", [{"fraction": 0}, {"fraction": 1.5}, {"batch_size": 0}, {"clip": 0}, {"features": 0}])
+ZERO = ("fraction", "learning_rate", "batch_size", "clip", "features", "hidden")
+
+
+@pytest.mark.parametrize("wrong", [{"fraction": 1.5}, *({name: 0} for name in ZERO)])
 def test_wrong_parameters(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="got"):
         RND(dim=2, **wrong)  # type: ignore[arg-type]

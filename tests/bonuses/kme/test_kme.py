@@ -307,3 +307,13 @@ def test_clamped_gaps_are_counted_not_hidden() -> None:
     saved = kme.state_dict()
     kme.load_state_dict({**saved, "counts": np.array([1, 1, 9])})
     assert (kme.gaps < 0).sum() == kme.metrics()["clamped_gaps"] == 1
+
+
+@pytest.mark.parametrize("unit", [1e-2, 1.0, 1e3])
+def test_the_logarithm_is_cut_off_at_a_thousandth_of_the_mean_gap(unit: float) -> None:
+    kme = vn.KME(dim=2, clusters=8, balance=0.0, objective="log", init="data", dtype="float64")
+    kme.update(np.random.default_rng(0).normal(size=(7, 2)) * unit)  # two of eight centers at one state
+    gaps = np.maximum(kme.gaps, 0)
+    floor = 1e-3 * gaps.mean()
+    assert (gaps < floor).sum() == 2
+    assert kme.objective_value() == pytest.approx(np.log(np.maximum(gaps, floor)).sum())
