@@ -126,7 +126,7 @@ def follow_move(
     total = concave(kept.gap[i], rules) - before
     flag_changes(weight, kept, i, room)
     for n in range(gather(room.value_bits, clusters, marks)):
-        j = marks[n]
+        j = np.int64(marks[n])
         if j != i:
             before = concave(kept.gap[j], rules)
             grew, again = settle(centers, weight, i, j, point, room, kept)

@@ -107,7 +107,8 @@ def update(
 @compiled
 def measure_row(centers: Floats, i: int, point: Floats, room: Scratch, distance: Floats) -> None:
     """‖μ_i − μ_j‖ for all j, into row and column i. OUT: distance (k, width), point (d,), room.squared."""
-    point[:] = centers[:, i]
+    for p in range(point.shape[0]):
+        point[p] = centers[p, i]
     squared_distances(centers, point, room.squared)
     for j in range(distance.shape[1]):
         distance[i, j] = np.sqrt(room.squared[j])
