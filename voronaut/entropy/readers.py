@@ -259,13 +259,18 @@ def _row(line_number: int, line: str, layout: Layout) -> list[float]:
     for place in layout.picked:
         number = math.nan if words[place] == "" else _number(words[place])
         if number is None:
-            comma = _number(words[place].replace(",", ".")) is not None
-            repair = "Write decimal points, not commas." if comma else "Choose columns of numbers: --columns 0,2."
-            raise ValueError(
-                f"{where}: column {_name(place, layout.names)} is {words[place]!r}, which is no number. {repair}"
-            )
+            said = f"{where}: column {_name(place, layout.names)} is {words[place]!r}, which is not a number."
+            raise ValueError(f"{said} {_repair(words, place, layout)}")
         numbers.append(number)
     return numbers
+
+
+def _repair(words: Sequence[str], place: int, layout: Layout) -> str:
+    """What to do about a word where a number should be: the columns that do have one in this line."""
+    if _number(words[place].replace(",", ".")) is not None:
+        return "Write decimal points, not commas."
+    good = [layout.names[j] if layout.names else str(j) for j in layout.picked if _number(words[j]) is not None]
+    return f"Choose columns of numbers, here --columns {','.join(good)}." if good else "No column of this line is."
 
 
 def _number(word: str) -> float | None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from voronaut.bonuses.kme.frames import FAR
 from voronaut.kernels import gpu as kernel
 from voronaut.kernels.rules import OBJECTIVES, Rules
+from voronaut.missing import pip
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
@@ -24,7 +25,7 @@ ROWS = 2**24  # states that are paid at once: what they need besides is free aga
 NUMBERS = 2**24  # that are converted at once
 SLOW = (
     "on this device updates go state by state, which is slow: they are fast in float32 with Triton "
-    "(pip install 'voronaut[gpu]'), and on the CPU (next_states.cpu())."
+    f"({pip('gpu')}), and on the CPU (next_states.cpu())."
 )
 
 
