@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.bonuses.kme import auto, frames, learned, many, tensors
-from voronaut.bonuses.kme.settings import COUNTS, Settings, check_features, chosen, fresh_seed, without_retired
+from voronaut.bonuses.kme.settings import (
+    COUNTS,
+    Settings,
+    check_features,
+    chosen,
+    described,
+    fresh_seed,
+    without_retired,
+)
 from voronaut.bonuses.kme.viewed import Viewed
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.saving import Saved, check_state
@@ -100,6 +108,12 @@ class KME(Saved):
         self._kept: Any = None  # gaps that follow `step`
         self._device: Any = None  # the clusters on a GPU, while states come from there
         self._turns = Turns()
+
+    def __repr__(self) -> str:
+        self._sync()
+        seen, updates = self._reservoir.seen, f"{self._updates} update{'s' if self._updates != 1 else ''}"
+        known = f"{seen:,} states seen in {updates}" if seen else "nothing seen yet"
+        return f"KME(dim={self.dim}): {described(self.settings)}; {known}"
 
     # What a loop asks for
 
