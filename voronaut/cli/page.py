@@ -17,7 +17,7 @@ Every command and option, as `voronaut COMMAND --help` has them (`python -m voro
 | see it work | `voronaut demo` |
 | train on one of the sparse tasks | `voronaut train cheetah-run --learner sac --sac.size small --out runs/cheetah` |
 | train on any Gymnasium environment | `voronaut train gym:MountainCarContinuous-v0 --learner sac --out runs/car` |
-| train on [your own](start.md#train-on-an-environment-of-your-own) | `voronaut train env:mymodule:make_env --out runs/mine` |
+| train on [your own](start.md#train-on-an-environment-of-your-own) | `voronaut train env:mine:make --out runs/mine` |
 | go on after a kill, or with more steps | the same command with `--resume`, or with more `--steps` and `--resume` |
 | see how well a run does, and film it | `voronaut eval runs/cheetah/kme-0 --video film.mp4` |
 | look at curves, clusters and warnings | `voronaut report runs/cheetah` |
