@@ -13,6 +13,7 @@ from voronaut.report.records import Run
 
 Floats = NDArray[np.float64]
 POINTS = 300  # per curve
+FEW = 3  # seeds that are shown themselves: an interval of so few would squash their curves
 HIGHEST = ("max_step_reward",)  # of several rollouts the highest, not the mean
 
 
@@ -34,8 +35,10 @@ def curve(runs: Sequence[Run], name: str) -> dict[str, Any] | None:
     values = np.stack([binned(run.steps, run.columns[name], grid, name in HIGHEST) for run in known])
     middle = spread(values)
     plain = {"x": grid.astype(int).tolist(), "mean": rounded(middle.mean)}
+    if len(known) > FEW:
+        plain |= {"low": rounded(middle.low), "high": rounded(middle.high)}
     if len(known) > 1:
-        plain |= {"low": rounded(middle.low), "high": rounded(middle.high), "n": middle.seeds.tolist()}
+        plain["n"] = middle.seeds.tolist()
         plain["seeds"] = {str(run.seed): rounded(row) for run, row in zip(known, values, strict=True)}
     return plain
 
