@@ -89,8 +89,10 @@ def rounded(values: Any) -> list[float | None]:
 
 
 def number(runs: Sequence[Run], name: str, score: Callable[[Floats, Floats], float]) -> stats.Interval:
-    """A score of every seed, as mean with its 95 % t-interval; NaN where no seed knows it."""
+    """A score of every seed, as mean with its 95 % t-interval, or of few with the lowest and the highest; or NaN."""
     known = [run for run in runs if name in run.columns]
     scores = np.array([score(run.steps, run.columns[name]) for run in known])
     scores = scores[np.isfinite(scores)]
+    if 1 < len(scores) <= FEW:
+        return stats.Interval(float(scores.mean()), float(scores.min()), float(scores.max()))
     return stats.mean_interval(scores) if len(scores) else stats.Interval(math.nan, math.nan, math.nan)
