@@ -169,9 +169,9 @@ MISTAKES = {
     "few.csv": ("1,2,3\n4,5,6\n", "2 rows are too few for 3 columns"),
     "head.csv": ("a,b\n", "too few"),
     "empty.csv": ("", "is empty"),
-    "junk.npy": ("junk", "no NumPy file"),
-    "junk.parquet": ("junk", "no parquet file"),
-    "what.xls": ("1", "Known are"),
+    "junk.npy": ("junk", "not a NumPy file"),
+    "junk.parquet": ("junk", "not a parquet file"),
+    "what.xls": ("1", ".xls cannot be read. Give .npy"),
 }
 
 

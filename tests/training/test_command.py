@@ -27,7 +27,7 @@ ADVICE = {
     errno.EROFS: "cannot be written to",
     errno.EACCES: "cannot be written to",
     errno.ENOTDIR: "Choose another --out",
-    errno.EIO: "When that is mended",
+    errno.EIO: "When that is fixed",
 }
 
 

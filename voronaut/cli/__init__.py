@@ -220,7 +220,7 @@ def _duration(text: str) -> float:
     try:
         return float(text[:-1]) * unit if unit else float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as 90s, 25m or 2h") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write it as 90s, 25m or 2h") from None
 
 
 def _switch(text: str) -> bool:

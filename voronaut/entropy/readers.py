@@ -61,7 +61,7 @@ def open_rows(file: str, wanted: Wanted) -> Iterator[Source]:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
             yield _shuffled(_text(lines, file, wanted))
     else:
-        raise ValueError(f"{file}: what is a {suffix or 'file without a suffix'}? Known are {SUFFIXES}.")
+        raise ValueError(f"{file}: {suffix or 'a name without a suffix'} cannot be read. Give {SUFFIXES}.")
 
 
 def _shuffled(source: Source) -> Source:
@@ -119,7 +119,7 @@ def _load(path: Path, key: str | None) -> Any:
     try:
         loaded = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
     except (ValueError, OSError, EOFError):
-        raise ValueError(f"{path} is no NumPy file of numbers: it is damaged, or holds Python objects.") from None
+        raise ValueError(f"{path} is not a NumPy file of numbers: it is damaged, or holds Python objects.") from None
     if isinstance(loaded, np.ndarray):
         return loaded
     names = list(loaded.files)
@@ -162,7 +162,7 @@ def _parquet(path: Path, wanted: Wanted) -> Source:
     try:
         table = parquet.ParquetFile(path)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} is no parquet file: {error}") from None
+        raise ValueError(f"{path} is not a parquet file: {error}") from None
     schema = table.schema_arrow
     picked = _pick(wanted.columns, schema.names, len(schema), str(path))
     names, numeric = list(schema.names), (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)

@@ -47,6 +47,6 @@ def write(out: Path, text: str) -> Path:
         files.write_text(out, text)
     except OSError as error:
         raise ValueError(
-            f"{out} cannot be written: {files.why_not(error)}. Choose another --out, as report.html."
+            f"{out} cannot be written: {files.why_not(error)}. Choose another --out, such as report.html."
         ) from error
     return out

@@ -68,7 +68,7 @@ def _kept(out: Path) -> str:
 
 
 def _advice(error: OSError) -> str:
-    return ADVICE.get(error.errno or 0, f"When that is mended, {GO_ON}.")
+    return ADVICE.get(error.errno or 0, f"When that is fixed, {GO_ON}.")
 
 
 def summary(config: Config, out: Path) -> str:
@@ -125,7 +125,7 @@ def check_film(loaded: policy.Loaded, seed: int, video: Path) -> None:
     """ValueError or ImportError if no film can be made here: one picture is drawn."""
     missing.check("imageio", extra="train")
     if video.suffix not in FILMS:
-        raise ValueError(f"{video} names no kind of film; end it in {', '.join(FILMS)}.")
+        raise ValueError(f"{video} is not a film; end its name in {', '.join(FILMS)}.")
     task = make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)
     try:
         task.reset()

@@ -226,9 +226,9 @@ def weight(text: str, progress: float) -> float:
     try:
         numbers = [float(part) for part in rest.split(":")] if kind == "linear" else [float(text)] * 2
     except ValueError:
-        raise ValueError(f"{text!r} is no scale: {SCALES}.") from None
+        raise ValueError(f"{text!r} is not a scale: {SCALES}.") from None
     if len(numbers) != 2 or not all(map(math.isfinite, numbers)):
-        raise ValueError(f"{text!r} is no scale: {SCALES}.")
+        raise ValueError(f"{text!r} is not a scale: {SCALES}.")
     start, end = numbers
     return start + (end - start) * progress
 
