@@ -153,7 +153,7 @@ def test_a_page_opened_from_disk_has_its_search_and_asks_nothing_of_a_network(si
         tab.on("request", lambda asked: wrong.append(asked.url) if asked.url.startswith("http") else None)
         tab.goto((site / "adapters" / "sb3.html").as_uri())
         tab.click("input.md-search__input")
-        tab.keyboard.type("clamped gaps")
+        tab.keyboard.type("noise features")
         tab.wait_for_selector(".md-search-result__item")
         assert "Choosing parameters" in tab.inner_text(".md-search-result__list")
         browser.close()
