@@ -129,7 +129,7 @@ def follow_move(
         j = np.int64(marks[n])
         if j != i:
             before = concave(kept.gap[j], rules)
-            grew, again = settle(centers, weight, i, j, point, room, kept)
+            grew, again = settle(centers, weight, i, j, point, room, kept)  # type: ignore[arg-type]
             total += concave(kept.gap[j], rules) - before
             grown, recomputed = grown + grew, recomputed + again
     return total, grown, recomputed
