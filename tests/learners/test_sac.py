@@ -1,5 +1,6 @@
 """SAC ≡ Stable-Baselines3's, in float64; targets and densities by hand; agents do not know of each other."""
 
+import dataclasses
 import functools
 import itertools
 import operator
@@ -50,7 +51,7 @@ def distance(a, b):
 
 # ---- degenerate cases ------------------------------------------------------------------------------------------------
 
-NONSENSE = [("polyak", 1.1), ("temperature", np.nan), ("log_std", (2.0, -5.0))]
+NONSENSE = [("critics", "max"), ("polyak", 1.1), ("temperature", np.nan), ("log_std", (2.0, -5.0))]
 NONSENSE += [(name, 0) for name in ("width", "depth", "learning_rate", "polyak", "temperature")]
 
 
@@ -141,7 +142,7 @@ def read(model):
 
 @pytest.mark.parametrize("bounds", [(-20.0, 2.0), (-0.1, 0.1)], ids=["σ of SB3", "σ often at its bounds"])
 def test_five_steps_equal_sb3(sb3_sac, bounds):
-    choices = {"layer_norm": False, "log_std": bounds, "temperature": 1.0, "target_entropy": -1.0}
+    choices = {"layer_norm": False, "log_std": bounds, "temperature": 1.0, "target_entropy": -1.0, "critics": "min"}
     settings = sac.Settings(width=16, learning_rate=3e-3, polyak=0.05, **choices)
     batches = list(map(batch, range(5)))
     close = functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12)
@@ -171,13 +172,15 @@ def by_hand(layers, x):
     return x @ layers[-1].weight + layers[-1].bias
 
 
-def test_targets_by_hand():
+@pytest.mark.parametrize(("critics", "together"), [("mean", np.mean), ("min", np.min)])
+def test_targets_by_hand(critics, together):
     """The first window ends in a termination, the second goes on after three steps."""
+    settings = dataclasses.replace(SMALL, critics=critics)
     rng, key = np.random.default_rng(0), jax.random.key(3)
     data = batch(size=2)._replace(rewards=np.array([2.0, 3.0]), discounts=np.array([0.0, 0.97**3]))
     actor, _, target = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), agent_of(0)[:3])
     with jax.enable_x64(True):
-        ours = np.asarray(sac.targets(agent_of(0)._replace(actor=actor, target=target), data, 0.2, key, SMALL))
+        ours = np.asarray(sac.targets(agent_of(0)._replace(actor=actor, target=target), data, 0.2, key, settings))
         noise = np.asarray(jax.random.normal(key, (2, ACTIONS)))
     mean, log_std = np.split(by_hand(actor, data.next_observations), 2, axis=1)
     std = np.exp(np.clip(log_std, -5, 2))
@@ -185,7 +188,7 @@ def test_targets_by_hand():
     log_probs = (stats.norm.logpdf(u, mean, std) + 2 * np.log(np.cosh(u))).sum(axis=1)
     x = np.concatenate([data.next_observations, np.tanh(u)], axis=1)
     first, second = (by_hand(jax.tree.map(operator.itemgetter(j), target), x)[:, 0] for j in (0, 1))
-    bootstrap = np.minimum(first, second) - 0.2 * log_probs
+    bootstrap = together([first, second], axis=0) - 0.2 * log_probs
     np.testing.assert_allclose(ours, [2.0, 3.0 + 0.97**3 * bootstrap[1]], rtol=1e-9)
     assert (abs(bootstrap) > 0.1).all() and (abs(first - second) > 0.1).all()
 
@@ -233,6 +236,17 @@ def test_vmapped_agents_equal_single_ones():
     for i, (agent, data) in enumerate(zip(agents, batches, strict=True)):
         alone = learn(agent, data, seed=i, adapt=bool(adapt[i]))
         assert distance(jax.tree.map(operator.itemgetter(i), together), alone) < 1e-5
+
+
+def test_bfloat16_rounds_hidden_layers_and_nothing_else():
+    rounded = dataclasses.replace(SMALL, bfloat16=True)
+    (new, about), (other, _) = (jitted(agent_of(0), batch(), jax.random.key(0), each) for each in (rounded, SMALL))
+    assert all(
+        leaf.dtype in (np.float32, np.int32) and np.isfinite(leaf).all() for leaf in jax.tree.leaves((new, about))
+    )
+    x = batch().observations.astype(np.float32)
+    exact, near = (np.asarray(sac.forward(other.actor, x, each)) for each in (SMALL, rounded))
+    assert 0 < abs(exact - near).max() < 0.02 * abs(exact).max()
 
 
 def test_learning_finds_the_rewarded_action_and_keeps_the_target_entropy():

@@ -20,6 +20,7 @@ def test_thresholds_are_the_release_s_and_the_paper_s() -> None:
     ]
     assert release == [0.25, 0.25, 0.7, 0.2, 0, 0]
     assert paper == [0.5, 0.5, 0.7, 0.2, 0, 0]
+    assert not any(task.threshold("dense") for task in tasks.TASKS.values())
 
 
 def test_a_reward_at_the_threshold_is_kept_and_one_below_is_0() -> None:
@@ -50,7 +51,7 @@ def test_a_hopeless_name_lists_the_tasks() -> None:
 
 
 def test_unknown_choices_are_refused() -> None:
-    with pytest.raises(ValueError, match="threshold must be one of release, paper; got 'best'"):
+    with pytest.raises(ValueError, match="threshold must be one of release, paper, dense; got 'best'"):
         tasks.make("cheetah-run", [0], threshold="best")
     with pytest.raises(ValueError, match="backend must be one of auto, dm_control, envpool; got 'brax'"):
         tasks.make("cheetah-run", [0], backend="brax")

@@ -127,6 +127,13 @@ def test_a_bonus_inside_the_program_pays_the_same(bonus: str, monkeypatch: pytes
             assert here[name] == (None if now[name] is None else pytest.approx(now[name], rel=1e-3, abs=1e-4)), name
 
 
+def test_a_bonus_inside_the_program_may_learn_after_the_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(off_policy, "on_accelerator", lambda: True)
+    trainer = counting(numbers={"random_steps": 4, "absorb_every": 64})  # a turn has eight vector steps
+    [row] = trainer.turn()
+    assert trainer.lanes[0].inside and row["bonus_mean"] == 0 and np.isfinite(row["critic_loss"])
+
+
 @pytest.mark.parametrize(
     ("options", "inside"),
     [

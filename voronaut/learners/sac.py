@@ -1,6 +1,6 @@
-"""y = r + γⁿ (min_j Q̄_j(s′, a′) − τ log π(a′|s′)): soft actor-critic (Haarnoja et al., 2018) as pure functions.
+"""y = r + γⁿ (Q̄(s′, a′) − τ log π(a′|s′)): soft actor-critic (Haarnoja et al., 2018) as pure functions.
 
-Semantics are Stable-Baselines3's (SB3); what differs is numbered where it stands, and 1 to 4 can be chosen back.
+Semantics are Stable-Baselines3's (SB3); what differs is numbered where it stands, and 1 to 4 and 8 can be chosen back.
 Nothing here knows of runs, replay or bonuses: `jax.vmap` over agents, batches and keys puts many side by side, and
 observations are standardised, if at all, before they come here. The file reads in the order of a training loop:
 
@@ -39,10 +39,14 @@ class Settings:
     log_std: tuple[float, float] = (-5.0, 2.0)  # 2. bounds; SB3's lower one is −20, with which a policy can freeze
     temperature: float = 0.1  # 3. τ at the start; SB3 has 1
     target_entropy: float = -0.5  # 4. nats per action dimension; SB3 has −1
+    critics: str = "mean"  # 8. of both counts; SB3 takes the lower ("min"), with which rare rewards are doubted longer
+    bfloat16: bool = False  # 9. hidden layers multiply in bfloat16; weights, norms and heads stay in float32
 
     def __post_init__(self) -> None:
         sizes = min(self.width, self.depth) >= 1
         rates = self.learning_rate > 0 and 0 < self.polyak <= 1
+        if self.critics not in ("mean", "min"):
+            raise ValueError(f"critics must be mean (of the two) or min (the lower); got {self.critics!r}.")
         if not (sizes and rates and self.temperature > 0 and self.log_std[0] < self.log_std[1]):
             rule = "width and depth must be at least 1, learning_rate and temperature positive, polyak in (0, 1]"
             raise ValueError(f"{rule}, and log_std (lower, upper); got {self}. Settings() has values that work.")
@@ -100,17 +104,21 @@ def forward(layers: Net, x: Array, settings: Settings) -> Array:
     """x ← relu(LN(x W + b)) layer by layer, (…, in) -> (…, out); the last layer is linear."""
     *hidden, head = layers
     for layer in hidden:
-        x = _linear(layer, x)
-        x = jax.nn.relu(normalised(x) if settings.layer_norm else x)
-    return _linear(head, x)
+        x = jax.nn.relu(_hidden(layer, x, settings))
+    # 7. rounded as an accelerator does by default (TF32); SB3 has full float32
+    return x.astype(head.weight.dtype) @ head.weight + head.bias
 
 
-def _linear(layer: Layer, x: Array) -> Array:
-    return x @ layer.weight + layer.bias  # 7. rounded as an accelerator does by default (TF32); SB3 has full float32
+def _hidden(layer: Layer, x: Array, settings: Settings) -> Array:
+    """LN(x W + b)."""
+    kind = jnp.bfloat16 if settings.bfloat16 else layer.weight.dtype
+    y = x.astype(kind) @ layer.weight.astype(kind) + layer.bias.astype(kind)
+    return normalised(y).astype(kind) if settings.layer_norm else y
 
 
 def normalised(x: Array) -> Array:
-    """(x − mean) / deviation over the last axis, without learned parameters."""
+    """(x − mean) / deviation over the last axis, without learned parameters, in float32 at least."""
+    x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     centred = x - x.mean(axis=-1, keepdims=True)
     return centred * jax.lax.rsqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
 
@@ -138,6 +146,11 @@ def values(critic: Net, observations: Array, actions: Array, settings: Settings)
     return jax.vmap(lambda one: forward(one, x, settings)[..., 0])(critic)
 
 
+def both(q: Array, settings: Settings) -> Array:
+    """What two critics (2, n) say together, (n,)."""
+    return q.mean(axis=0) if settings.critics == "mean" else q.min(axis=0)
+
+
 def learn(
     agent: Agent, batch: Batch, key: Array, settings: Settings, adapt: Array | bool = True
 ) -> tuple[Agent, Stats]:
@@ -157,9 +170,9 @@ def learn(
 
 
 def targets(agent: Agent, batch: Batch, temperature: Array, key: Array, settings: Settings) -> Array:
-    """y = r + γⁿ (min_j Q̄_j(s′, a′) − τ log π(a′|s′))."""
+    """y = r + γⁿ (Q̄(s′, a′) − τ log π(a′|s′)), Q̄ the mean or the minimum of both targets."""
     drawn = sample(agent.actor, batch.next_observations, key, settings)
-    q = values(agent.target, batch.next_observations, drawn.actions, settings).min(axis=0)
+    q = both(values(agent.target, batch.next_observations, drawn.actions, settings), settings)
     return jax.lax.stop_gradient(batch.rewards + batch.discounts * (q - temperature * drawn.log_probs))
 
 
@@ -180,11 +193,11 @@ def _critic_step(
 def _actor_step(
     agent: Agent, critic: Net, batch: Batch, temperature: Array, key: Array, settings: Settings
 ) -> tuple[Net, Any, Array]:
-    """∇ E[τ log π(a|s) − min_j Q_j(s, a)], a ∼ π, with the critics after their step."""
+    """∇ E[τ log π(a|s) − Q(s, a)], a ∼ π, with the critics after their step."""
 
     def loss(actor: Net) -> tuple[Array, Array]:
         drawn = sample(actor, batch.observations, key, settings)
-        q = values(critic, batch.observations, drawn.actions, settings).min(axis=0)
+        q = both(values(critic, batch.observations, drawn.actions, settings), settings)
         return (temperature * drawn.log_probs - q).mean(), -drawn.log_probs.mean()
 
     gradient, entropy = jax.grad(loss, has_aux=True)(agent.actor)

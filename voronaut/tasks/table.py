@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-VARIANTS = ("release", "paper")
+VARIANTS = ("release", "paper", "dense")
 EPISODE_STEPS = 1000
 
 
@@ -24,8 +24,8 @@ class Task:
 
     @property
     def thresholds(self) -> Mapping[str, float]:
-        """The least reward that counts, by variant; 0 where the suite's own reward is already sparse."""
-        return {"release": self.release, "paper": self.paper}
+        """The least reward that counts, by variant; 0 where the suite's own is sparse already or wanted whole."""
+        return {"release": self.release, "paper": self.paper, "dense": 0.0}
 
     def threshold(self, variant: str) -> float:
         """The least reward that counts in this variant."""

@@ -48,6 +48,7 @@ class SACTrainer:
         self.lanes = [self._lane(method, seeds) for method, seeds in _grouped(config)]
         for lane, rows in self._lanes():
             lane.inside = self._in_program(rows)
+        self._freeze()
         shape = (len(self.seeds), config.envs, task.obs_dim)
         self.observations: Floats | None = None
         self.next_states = np.zeros((len(self.seeds), self.rows, *shape[1:]), np.float32)
@@ -73,20 +74,25 @@ class SACTrainer:
 
     def _vector_step(self, t: int, row: int) -> None:
         learning = t * self.config.envs >= self.settings.random_steps
-        actions = self._act(t) if learning else self._random(t)
-        if learning:
-            self._learn(t)
+        actions = self._act_and_learn(t) if learning else self._random(t)
         with self._timed("collect_seconds"):
             step = self.task.step(_scaled(actions, self.task).reshape(self.task.num_envs, -1))
         self._keep(actions, step, row)
         if (t + 1) % self.settings.absorb_every == 0:
             self._absorb(t)
 
-    def _act(self, t: int) -> Floats:
-        """The wait is for the last vector step's learning."""
+    def _act_and_learn(self, t: int) -> Floats:
+        """Actions of all runs, from the agents before they learn; the wait is for the last vector step's learning.
+
+        Where everything is one program, learning stands in line before the actions are there: the device has no pause.
+        """
+        drawn = [lane.act(self.observations[rows], t) for lane, rows in self._lanes()]  # type: ignore[index]
+        if not all(lane.inside for lane in self.lanes):
+            with self._timed("learn_seconds"):
+                jax.block_until_ready(drawn)  # type: ignore[no-untyped-call]
+        self._learn(t)
         with self._timed("learn_seconds"):
-            given = [lane.act(self.observations[rows], t) for lane, rows in self._lanes()]  # type: ignore[index]
-            return np.concatenate([np.asarray(each) for each in given])
+            return np.concatenate([np.asarray(each) for each in drawn])
 
     def _random(self, t: int) -> Floats:
         """Uniform actions, from (seed, vector step) alone."""

@@ -60,7 +60,7 @@ COUNTS = tuple(each.name for kind in (Settings, sac.Settings) for each in datacl
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "usual": {},
     "small": {"width": 128, "batch": 128, "gradient_steps": 4},  # for a core or two
-    "large": {"width": 512},  # for an accelerator and bodies with many joints
+    "large": {"width": 512, "bfloat16": True},  # for an accelerator and bodies with many joints
 }
 
 

@@ -1,6 +1,9 @@
 """Many KMEs of equal size as one XLA program, and KME inside a program of others, for machines with an accelerator."""
 
+import importlib.util
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,9 +34,9 @@ def update(members: Sequence["KME"], states: NDArray[Any]) -> None:
     """One shuffled pass of each run's clusters over its own states (runs, n, dim)."""
     from voronaut.kernels import xla
 
-    if _own_rules(members[0]):
-        for member, part in zip(members, states, strict=True):
-            member.update(part)
+    if _own_rules(members[0]) or on_cores():
+        with ThreadPoolExecutor(min(len(members), os.cpu_count() or 1)) as pool:
+            list(pool.map(type(members[0]).update, members, states))
         return
     own = np.stack([member._ready(part).states for member, part in zip(members, states, strict=True)])
     if members[0]._views:
@@ -94,6 +97,11 @@ def pay(frozen: Frozen | many_views.Frozen, states: Any) -> Any:
 
 def _clusters(members: Sequence["KME"]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return np.stack([member._centers for member in members]), np.stack([member._counts for member in members])
+
+
+def on_cores() -> bool:
+    """Whether numba is there: then the cores beside an accelerator absorb a sequence sooner than the accelerator."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def _own_rules(member: "KME") -> bool:
