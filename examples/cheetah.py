@@ -16,7 +16,7 @@ from voronaut.training.watching.logs import read
 NAMES = {"none": "SAC alone", "kme": "pair with KME"}
 STEP_LINES = 5  # of the log: what "at the end" means, about 50,000 steps
 given = dict(enumerate(sys.argv))
-steps, out, seeds = float(given.get(1, 184_320)), Path(given.get(2, "out/cheetah")), int(given.get(3, 1))
+steps, out, seeds = float(given.get(1, 153_600)), Path(given.get(2, "out/cheetah")), int(given.get(3, 2))
 rollout = int(min(10_240, steps))
 
 print(f"Cheetah gets no reward below 2.5 m/s. {steps:,.0f} steps of SAC alone and of a pair that is also paid by KME.")
