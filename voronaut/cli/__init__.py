@@ -86,7 +86,7 @@ def _add_train(menu: Any) -> None:
     add("--steps", type=_number, metavar="N", help="environment steps per run, such as 2e6 (5e6)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for everything that is written")
     add("--threshold", metavar="release|paper|dense", help="which rewards count, on Cheetah and Walker: from 0.25 on, "
-        "as in the code that the paper's authors released, from 0.5, as the paper prints, or all (release)")  # fmt: skip
+        "as in the code that the authors released, from 0.5 on, as the paper prints, or all (release)")  # fmt: skip
     add("--backend", metavar="auto|dm_control|envpool", help="simulator (auto: envpool where it is installed)")
     add("--envs", type=int, metavar="N", help="environments per run (16)")
     add("--rollout", type=int, metavar="N", help="steps per rollout of a run, all its environments together (16384); "
