@@ -9,7 +9,7 @@ RAY = .venv-ray/bin
 RAY_READY = .venv-ray/ready
 
 # Reference ≡ kernels, one adapter, one short training: under two minutes on two cores.
-QUICK = tests/test_clusters.py tests/test_usage.py tests/kernels/test_every_machine.py tests/kernels/cpu tests/kernels/xla \
+QUICK = tests/test_clusters.py tests/kernels/test_every_machine.py tests/kernels/cpu tests/kernels/xla \
 	tests/adapters/test_gymnasium.py tests/training/test_on_policy.py tests/training/watching/test_snapshots.py
 
 .PHONY: run quick test setup lint bench rllib docs wheel mutants

@@ -26,7 +26,7 @@ import numpy as np
 
 from voronaut.conformance import BONUS_CHECKS
 from voronaut.conformance.state import STATE_CHECKS
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 SUPPLIED = ("keeps_the_protocol", "metrics_are_floats")
 CHECKS = {check.__name__: check for check in BONUS_CHECKS if check.__name__ not in SUPPLIED}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import voronaut as vn
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 from voronaut.training.watching.logs import read
 
 NAMES = {"none": "SAC alone", "kme": "pair with KME"}

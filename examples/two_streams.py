@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import voronaut as vn
-from voronaut.plotting import figure
+from voronaut.helpers.plotting import figure
 
 rng = np.random.default_rng(0)
 streams = {

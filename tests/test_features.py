@@ -34,7 +34,7 @@ def test_it_is_the_convolution_of_torch(shape: Any) -> None:
     images = pictures(shape)
     first = images if shape[0] == 3 else images.transpose(0, 3, 1, 2)
     x = torch.as_tensor(first / 255).float()
-    *filters, last = encode._weights
+    *filters, last = encode.weights
     for each in filters:
         x = torch.relu(torch.nn.functional.conv2d(x, torch.as_tensor(each.transpose(3, 2, 0, 1)), stride=2))
     x = x.permute(0, 2, 3, 1).reshape(len(x), -1) @ torch.as_tensor(last)

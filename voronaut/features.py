@@ -31,7 +31,7 @@ class RandomConv:
 
     def __init__(self, shape: Sequence[int], dim: int = 64, seed: int = 0) -> None:
         self.shape, self.dim, self.seed = _checked(shape), dim, seed
-        self._weights = _weights(_image(self.shape), dim, np.random.default_rng(seed))
+        self.weights = _weights(_image(self.shape), dim, np.random.default_rng(seed))
         self._placed: dict[Any, list[Any]] = {}
 
     def __call__(self, images: Any) -> Any:
@@ -60,15 +60,15 @@ class RandomConv:
     def _on(self, images: Any) -> list[Any]:
         """The weights where the images are, as what they are."""
         if isinstance(images, np.ndarray):
-            return self._weights
+            return self.weights
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(images, torch.Tensor):
             if images.device not in self._placed:
-                self._placed[images.device] = [torch.as_tensor(w, device=images.device) for w in self._weights]
+                self._placed[images.device] = [torch.as_tensor(w, device=images.device) for w in self.weights]
             return self._placed[images.device]
         import jax.numpy as jnp
 
-        return [jnp.asarray(w) for w in self._weights]
+        return [jnp.asarray(w) for w in self.weights]
 
 
 def _convolved(x: Any, weights: Any) -> Any:

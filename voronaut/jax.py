@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from voronaut.bonuses.kme import KME, LOG_FLOOR
+from voronaut.bonuses.kme import KME
 from voronaut.entropy.cells import log_ball
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
+from voronaut.kernels.rules import LOG_FLOOR
 
 try:
     import jax

@@ -11,10 +11,10 @@ from gymnasium import spaces
 
 import voronaut as vn
 from tests.adapters.worlds import Spy
-from voronaut import missing, npz
 from voronaut.adapters import files
 from voronaut.adapters.observations import Reader
 from voronaut.adapters.payer import Payer, fitting
+from voronaut.helpers import missing, npz
 
 STATES = np.arange(8.0).reshape(2, 4)
 

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from voronaut import missing
 from voronaut.bonuses import networks
 from voronaut.bonuses.rnd import RND
+from voronaut.helpers import missing
 
 SMALL = {"hidden": 32, "features": 16, "learning_rate": 1e-3}
 

@@ -10,7 +10,7 @@ import pytest
 
 import voronaut as vn
 from tests.bonuses.kme import paper
-from voronaut import npz
+from voronaut.helpers import npz
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND = RNG.normal(size=(2, 200, 3))

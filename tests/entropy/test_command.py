@@ -118,7 +118,7 @@ def test_the_pool_keeps_every_row_and_never_more_than_its_room(count: int, room:
 
     given = 0
     seen = []
-    for chunk in readers._pool(chunks(), room):
+    for chunk in readers.pooled(chunks(), room):
         assert taken[0] - given <= room + readers.CHUNK + 100
         given += len(chunk)
         seen.append(chunk)
@@ -236,5 +236,5 @@ def test_ctrl_c_ends_a_stream_with_its_report(
 
 
 def test_readings_are_of_round_numbers_of_rows() -> None:
-    sizes = [len(part) for part in command._cut(iter([np.zeros((4096, 1)), np.zeros((4096, 1))]))]
+    sizes = [len(part) for part in command.cut(iter([np.zeros((4096, 1)), np.zeros((4096, 1))]))]
     assert np.cumsum(sizes).tolist() == [1000, 2000, 4096, 5000, 8192]

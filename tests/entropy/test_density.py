@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import voronaut as vn
 from voronaut.entropy import cell_density
 from voronaut.entropy.density import measure
+from voronaut.entropy.scale_free.stream import ScaleFree
 
 FOUR = np.array([[0.25, 0.25], [0.25, 0.75], [0.75, 0.25], [0.75, 0.75]])
 
@@ -49,12 +49,10 @@ def test_it_approaches_the_density_as_clusters_grow() -> None:
     points = x[rng.random(len(x)) * 1.8 < 1 - 0.8 * np.cos(2 * np.pi * x)][:, None]
     asked = np.linspace(0.01, 0.99, 99)[:, None]
     for k in (4, 32):
-        kme = vn.KME(1, clusters=k, balance="counts", step_size="auto", init="data", dtype="float64")
+        made = ScaleFree(1, k, dtype="float64")
         for batch in np.array_split(points, 40):
-            kme.update(batch)
-        found = cell_density(
-            asked, kme.centers, kme.counts, kme.metrics()["balance"], low=0.0, high=1.0, samples=200_000
-        )
+            made.update(batch)
+        found = cell_density(asked, made.centers, made.counts, made.balance, low=0.0, high=1.0, samples=200_000)
         errors.append(np.abs(found - (1 - 0.8 * np.cos(2 * np.pi * asked[:, 0]))).mean())
     assert errors[0] > 0.2 and errors[1] < 0.15
 

@@ -69,7 +69,7 @@ def test_the_same_seed_is_the_same_run_and_seeds_share_no_environment(done: Path
     for seed in (0, 1):
         one = dataclasses.replace(config, methods=config.methods[:1], seeds=(seed,), steps=128)
         rows = training.train(one)
-        again[seed] = [results._short(row["max_step_reward"]) for row in rows]
+        again[seed] = [results.short(row["max_step_reward"]) for row in rows]
         env = training.environments(one)
         env.seed(seed * config.envs)
         again[f"starts {seed}"] = env.reset().tolist()

@@ -197,7 +197,7 @@ def test_loss_and_gradient_equal_sb3(made, env):
     before, _, model = trained_by_sb3(data, settings, max_grad_norm=1e9, env=env)
     with jax.enable_x64(True):
         one = functools.partial(jax.tree.map, lambda leaf: leaf[0])
-        graded = jax.jit(jax.value_and_grad(functools.partial(ppo._loss, settings=settings), has_aux=True))
+        graded = jax.jit(jax.value_and_grad(functools.partial(ppo.minibatch_loss, settings=settings), has_aux=True))
         (loss, _), gradient = jax.device_get(graded(one(before.params), one(data)))
     assert loss == pytest.approx(model.logger.name_to_value["train/loss"], abs=1e-12)
     assert distance(gradient, one(params_of(model.policy, "grad"))) < 1e-12
@@ -352,7 +352,7 @@ def test_the_vmapped_program_of_accelerators_equals_the_single_one():
     rngs = generators(5, 6, 7)
     agent, data = ppo.init(rngs, OBS, ACTIONS, SMALL), batch(3, 64)
     orders = ppo.draw_orders(rngs, 64, SMALL)
-    vmapped = jax.device_get(runs.program(ppo._learn, SMALL, True)(agent, data, orders))
+    vmapped = jax.device_get(runs.program(ppo.learn_run, SMALL, True)(agent, data, orders))
     assert distance(vmapped, ppo.learn(agent, data, orders, SMALL)) < 1e-5
 
 

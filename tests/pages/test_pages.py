@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from voronaut.markdown import fill, table
+from voronaut.helpers.markdown import fill, table
 from voronaut.pages import computed, idea
 
 ROOT = Path(__file__).parents[2]

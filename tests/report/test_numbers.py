@@ -166,7 +166,7 @@ def test_cells_of_runs_that_choose_their_own_units_and_balance(tmp_path: Path) -
     auto = run(**{"kme/balance": [math.nan, 0.2, math.nan, 0.3] * 15})._replace(
         settings={"params": {"balance": "auto"}}
     )
-    assert [maps._rules(auto, rollout) for rollout in (1, 3, 4)] == [(0.0, False), (0.2, False), (0.3, False)]
+    assert [maps.balance_at(auto, rollout) for rollout in (1, 3, 4)] == [(0.0, False), (0.2, False), (0.3, False)]
 
 
 def test_visits_are_the_states_absorbed_since_the_frame_before() -> None:

@@ -136,7 +136,7 @@ def test_nothing_is_fetched_and_only_the_page_s_own_scripts_run(tmp_path: Path) 
     for script in parsed.scripts[1:]:
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
-    assert "@import" not in page._file("page.css") and "url(" not in page._file("page.css")
+    assert "@import" not in page.asset("page.css") and "url(" not in page.asset("page.css")
 
 
 def test_the_command_writes_whole_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

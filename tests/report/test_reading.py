@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.report import toys
-from voronaut import npz
 from voronaut.cli import main
 from voronaut.experiments.common import results
+from voronaut.helpers import npz
 from voronaut.report import command, content, report, trained
 from voronaut.report.records import Reading
 

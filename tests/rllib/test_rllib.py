@@ -15,9 +15,9 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 import voronaut as vn
 from tests.rllib.worlds import Picture, Recorder, assert_equal, learn, small, states_of
-from voronaut import missing
 from voronaut.adapters.rllib import BonusConnector, KeepsBonus, add_bonus, bonus_of, in_common_order
 from voronaut.conformance.walk import Toll
+from voronaut.helpers import missing
 
 pytestmark = pytest.mark.usefixtures("cluster")
 

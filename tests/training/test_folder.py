@@ -16,8 +16,8 @@ import pytest
 
 from tests.training.test_train import TRAIN, rows, same
 from tests.training.toys import small
-from voronaut import files, npz
 from voronaut.cli import main
+from voronaut.helpers import files, npz
 from voronaut.training import checkpoint, command, folder, loop
 from voronaut.training.folder import Rows
 from voronaut.training.on_policy import PPOTrainer

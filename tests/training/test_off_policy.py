@@ -138,7 +138,7 @@ def test_a_bonus_inside_the_program_may_learn_after_the_agents(monkeypatch: pyte
     ("options", "inside"),
     [
         ({}, True), ({"views": 1}, True), ({"balance": 1e-4, "replay": 0.5}, True),
-        ({"balance": 1e-4, "normalize": True}, False), ({"balance": "counts"}, False),
+        ({"balance": 1e-4, "normalize": True}, False),
     ],
 )  # fmt: skip
 def test_a_bonus_that_cannot_be_in_a_program_is_paid_by_the_host(

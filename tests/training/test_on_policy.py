@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from tests.training.toys import Counter, small
 from voronaut.learners import ppo
-from voronaut.training import rollout
+from voronaut.training import on_policy
 from voronaut.training.on_policy import PPOTrainer
 
 RUNS, ENVS, STEPS = 2, 2, 4  # four steps in episodes of three: every rollout ends within an episode
@@ -50,7 +50,7 @@ def test_the_top_reward_is_of_the_dense_reward() -> None:
 def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     noises: list[NDArray[np.floating]] = []
     orders: list[NDArray[np.int32]] = []
-    collect, learn = rollout.collect, ppo.learn
+    collect, learn = on_policy.collect, ppo.learn
 
     def seen_collect(task, params, noise, running, room):  # type: ignore[no-untyped-def]
         noises.append(noise)
@@ -60,7 +60,7 @@ def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.M
         orders.append(order)
         return learn(agent, batch, order, settings)
 
-    monkeypatch.setattr(rollout, "collect", seen_collect)
+    monkeypatch.setattr(on_policy, "collect", seen_collect)
     monkeypatch.setattr(ppo, "learn", seen_learn)
     trainer(3)
     for drawn in (noises, orders):

@@ -16,8 +16,8 @@ import pytest
 
 import voronaut as vn
 from tests.training.toys import small
-from voronaut import machine, npz
 from voronaut.cli import main
+from voronaut.helpers import machine, npz
 from voronaut.tasks.backends.envpool import EnvpoolTask
 from voronaut.training import checkpoint, command, loop
 from voronaut.training.config import Config

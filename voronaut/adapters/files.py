@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from voronaut import npz
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, Scale
 from voronaut.bonuses import class_of_kind
 from voronaut.bonuses.saving import Saved
+from voronaut.helpers import npz
 from voronaut.version import __version__
 
 FORMAT = 1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import SCALE, Payer, Scale, fitting
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
 
 try:
     from ray import cloudpickle  # type: ignore[import-not-found, unused-ignore]

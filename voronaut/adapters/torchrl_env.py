@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from voronaut.adapters.observations import Features
 from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
 
 try:
     import torch

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from voronaut import machine
 from voronaut.bench import measure
+from voronaut.helpers import machine
 
 ENVS, STEPS = 16, 1024
 ROUNDS = 3

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from voronaut import machine, presets
+from voronaut import presets
 from voronaut.bench import measure
 from voronaut.bonuses import BONUSES, bonus_class
+from voronaut.helpers import machine
 
 DIM = 17
 BATCHES = (1024, 4096, 16_384)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import machine
 from voronaut.bench import entropy_neighbours as neighbours
 from voronaut.bench import measure
 from voronaut.entropy.clustering import start
 from voronaut.entropy.mixture.gaussians import CHUNK, ROOM
 from voronaut.entropy.mixture.softmax import normalise
 from voronaut.entropy.stream import FIRST, EntropyStream
+from voronaut.helpers import machine
 
 CLUSTERS = 300
 DIMS = (2, 8, 17, 64)
@@ -129,7 +129,7 @@ def tables(result: dict[str, Any]) -> str:
 
 def plot(result: dict[str, Any], path: Path) -> None:
     """Time over n beside kNN's, and memory over n."""
-    from voronaut.plotting import COLORS, figure
+    from voronaut.helpers.plotting import COLORS, figure
 
     colors = {"k-d tree": COLORS["rnd"], "all pairs": COLORS["re3"], "stream": COLORS["kme"]}
     labels = {"k-d tree": "exact kNN, k-d tree", "all pairs": "exact kNN, all pairs", "stream": "KMeansEntropy"}

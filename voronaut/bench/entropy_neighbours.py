@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from voronaut import machine
 from voronaut.bench import measure
+from voronaut.helpers import machine
 
 DEVICE = "cuda"
 CLUSTERS, DIMS = 300, (17, 67)
@@ -228,7 +228,7 @@ def redraw(folder: Path) -> str:
 
 def plot(result: dict[str, Any], path: Path) -> None:
     """Rewards per second against the number of states, with both floors; and what a rollout costs."""
-    from voronaut.plotting import COLORS, figure
+    from voronaut.helpers.plotting import COLORS, figure
 
     with figure(path, 2, (11, 4.2)) as (left, right):
         for dim, color in zip(DIMS, (COLORS["kme"], COLORS["none"]), strict=False):

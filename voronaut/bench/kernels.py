@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from voronaut import machine
 from voronaut import views as judge
 from voronaut.bench import measure
+from voronaut.helpers import machine
 from voronaut.kernels import cpu
 from voronaut.kernels.compiled import compiled
 from voronaut.kernels.cpu.distances import Floats, aligned, squared_distances
@@ -123,7 +123,7 @@ def run(folder: Path) -> str:
 
 def plot(result: dict[str, Any], path: Path) -> None:
     """Cost against k and against d on logarithmic axes: straight lines of slope 1 are linear growth."""
-    from voronaut.plotting import figure
+    from voronaut.helpers.plotting import figure
 
     with figure(path, 2, (11, 4.2)) as axes:
         for axis, key, variable, label in zip(

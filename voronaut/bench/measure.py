@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from voronaut import markdown
+from voronaut.helpers import markdown
 
 
 def seconds(work: Mapping[str, Callable[[], Any]], *, rounds: int = 7, budget: float = 3.0) -> dict[str, float]:

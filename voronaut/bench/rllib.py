@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from voronaut import machine
 from voronaut.bench import measure
+from voronaut.helpers import machine
 
 BATCH, DIM, EPISODE = 8192, 17, 1000
 RUNNERS, ROUNDS = 2, 6

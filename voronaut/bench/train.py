@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from voronaut import machine
 from voronaut.bench import measure, sac
+from voronaut.helpers import machine
 from voronaut.tasks.factory import make
 from voronaut.training.api import configure
 from voronaut.training.on_policy import PPOTrainer
@@ -157,7 +157,7 @@ def with_share(took: Cost) -> Cost:
 
 def plot(result: dict[str, Any], path: Path) -> None:
     """Where the time of a rollout goes, and time and memory over a long run."""
-    from voronaut.plotting import figure
+    from voronaut.helpers.plotting import figure
 
     with figure(path, 2, (12, 4.4)) as (bars, line):
         rows = result["rollouts"][::-1]

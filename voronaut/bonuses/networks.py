@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.missing import install
+from voronaut.helpers.missing import install
 
 try:
     import jax

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
 from voronaut.bonuses import class_of_kind
+from voronaut.helpers import npz
 from voronaut.version import __version__
 
 FORMAT = 1

@@ -5,7 +5,7 @@ import textwrap
 from pathlib import Path
 
 from voronaut.cli import parser
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 PAGE = Path("docs/command_line.md")
 HEAD = """# The command line

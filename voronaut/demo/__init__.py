@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from voronaut import missing
 from voronaut.demo import film
+from voronaut.helpers import missing
 from voronaut.training.api import configure
 from voronaut.training.config import Config
 from voronaut.training.watching.progress import shown

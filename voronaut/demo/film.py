@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
 from voronaut.entropy.batch import batch_entropy
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers import npz
+from voronaut.helpers.plotting import COLORS, figure
 from voronaut.tasks.backends.maze import MAZE, Plan, read_plan, walls
 from voronaut.training.watching import logs, snapshots
 

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from voronaut import demo, markdown
+from voronaut import demo
 from voronaut.demo import film
 from voronaut.demo.film import METHODS, Numbers, Record
+from voronaut.helpers import markdown
 
 RESULTS = Path("results/maze")
 FIGURES = Path("docs/figures")

@@ -1,11 +1,11 @@
-"""Scale-free balanced k-means (`kernels.cpu.scale_free`) with the settings of the entropy estimators."""
+"""Scale-free balanced k-means (`entropy.scale_free.kernel`) with the settings of the entropy estimators."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.kernels.cpu import scale_free
+from voronaut.entropy.scale_free import kernel
 
 Floats = NDArray[Any]
 
@@ -23,7 +23,7 @@ class Clusters(NamedTuple):
 
     def update(self, points: Floats, order: NDArray[np.int64]) -> "Clusters":
         """One pass over the points in the given order."""
-        return Clusters(*scale_free.update(*self, points, order, eta=ETA, floor=FLOOR))
+        return Clusters(*kernel.update(*self, points, order, eta=ETA, floor=FLOOR))
 
     @property
     def weights(self) -> Floats:

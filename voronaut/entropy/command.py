@@ -32,7 +32,7 @@ def entropy(
     """Read the file, print the entropy, draw the plot if one is asked for."""
     stream = EntropyStream(**options)
     if plot is not None:
-        from voronaut.plotting import check
+        from voronaut.helpers.plotting import check
 
         check(plot)
     live = file == "-" and not as_json
@@ -53,7 +53,7 @@ def _absorb(stream: EntropyStream, source: Source, *, live: bool, watch: bool) -
     last = np.zeros((0, 0))
     with _progress(source.total, live) as advance:
         chunks = _until_stopped(source.chunks) if live else source.chunks
-        for chunk in _cut(chunks) if watch else chunks:
+        for chunk in cut(chunks) if watch else chunks:
             before = stream.rows
             stream.update(chunk)
             last = np.concatenate([last, chunk])[-CHUNK:] if last.size else chunk
@@ -66,7 +66,7 @@ def _absorb(stream: EntropyStream, source: Source, *, live: bool, watch: bool) -
     return Trace(readings, last)
 
 
-def _cut(chunks: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
+def cut(chunks: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
     """The same rows in chunks that end at the marks, so that readings are of round numbers of rows."""
     seen = 0
     for chunk in chunks:
@@ -147,7 +147,7 @@ def _progress(total: int | None, live: bool) -> Iterator[Any]:
 
 def draw(path: Path, stream: EntropyStream, trace: Trace, reading: Reading) -> None:
     """The estimate over the rows, and how surprising the last rows were."""
-    from voronaut.plotting import COLORS, figure
+    from voronaut.helpers.plotting import COLORS, figure
 
     readings = [*(r for r in trace.readings if r.rows < reading.rows), reading]
     rows, values = [r.rows for r in readings], np.array([r.entropy for r in readings])

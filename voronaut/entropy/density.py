@@ -82,9 +82,9 @@ def cell_density(
 ) -> Floats:  # fmt: skip
     """p(x) ≈ 1 / (k m(c_i)) at points (n, d), from clusters of a density with bounded support [low, high].
 
-    With a bonus `kme = vn.KME(d, balance="counts", step_size="auto", init="data")` that has absorbed the states:
-    `cell_density(x, kme.centers, kme.counts, kme.metrics()["balance"], low=…, high=…)`. It is as good as the cells are
-    balanced (Definition 1), as the density is even inside a cell, and as the Monte Carlo: about √(k/samples).
+    With `made = ScaleFree(d)` (`voronaut.entropy.scale_free.stream`) that has absorbed the states:
+    `cell_density(x, made.centers, made.counts, made.balance, low=…, high=…)`. It is as good as the cells are balanced
+    (Definition 1), as the density is even inside a cell, and as the Monte Carlo: about √(k/samples).
     """
     cells = measure(centers, counts, balance, low=low, high=high, samples=samples, seed=seed)
     return cells.density(np.asarray(points, np.float64))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.entropy.stream import BATCH, EntropyStream, Method, Reading, check
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.missing import missing
+from voronaut.helpers.missing import missing
 
 Rows = NDArray[np.float64]
 
@@ -66,10 +66,10 @@ def open_rows(file: str, wanted: Wanted) -> Iterator[Source]:
 
 def _shuffled(source: Source) -> Source:
     """The same rows through a pool: wholly shuffled if they fit into it, else mixed with those around them."""
-    return source._replace(chunks=_pool(source.chunks, max(POOL // max(len(source.columns), 1), 2 * CHUNK)))
+    return source._replace(chunks=pooled(source.chunks, max(POOL // max(len(source.columns), 1), 2 * CHUNK)))
 
 
-def _pool(chunks: Iterator[Rows], room: int) -> Iterator[Rows]:
+def pooled(chunks: Iterator[Rows], room: int) -> Iterator[Rows]:
     """Every chunk is a random draw from the pool, whose place new rows take; at the end the pool is emptied."""
     rng, held, size = np.random.default_rng(0), list[Rows](), 0
     for chunk in chunks:

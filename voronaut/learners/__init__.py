@@ -1,5 +1,5 @@
 """What turns experience into a policy: pure JAX functions over stacked runs, one file per learner."""
 
-from voronaut.missing import check
+from voronaut.helpers.missing import check
 
 check("jax", "optax", extra="train")

@@ -194,7 +194,7 @@ def learn(agent: Agent, batch: Batch, orders: NDArray[np.int32], settings: Setti
             f"agent, batch and orders must agree; got {len(agent.step)} agents, a batch of (runs, states) = "
             f"{(runs, size)} and orders {orders.shape}. Use draw_orders(rngs, {size}, settings) with {runs} generators."
         )
-    return cast(tuple[Agent, Stats], for_each_run(_learn, settings, agent, batch, orders))
+    return cast(tuple[Agent, Stats], for_each_run(learn_run, settings, agent, batch, orders))
 
 
 def _values(_: None, params: Params, states: Array) -> Array:
@@ -220,7 +220,7 @@ def _gaussian(params: Params, observations: Array, actions: Array) -> tuple[Arra
     return log_probs, (params.log_std + 0.5 + 0.5 * LOG_2PI).sum()
 
 
-def _loss(params: Params, batch: Batch, settings: Settings) -> tuple[Array, Stats]:
+def minibatch_loss(params: Params, batch: Batch, settings: Settings) -> tuple[Array, Stats]:
     """−E[min(ρA, clip(ρ, 1 ± ε)A)] + c_v E[(R − V)²] − c_e H over one minibatch."""
     density = _categorical if _chooses(params) else _gaussian
     log_probs, entropy = density(params, batch.observations, batch.actions)
@@ -251,7 +251,7 @@ def _adam(agent: Agent, gradient: Params, settings: Settings) -> Agent:
 
 
 def _minibatch(settings: Settings, agent: Agent, batch: Batch) -> tuple[Agent, Stats]:
-    gradient, stats = jax.grad(_loss, has_aux=True)(agent.params, batch, settings)
+    gradient, stats = jax.grad(minibatch_loss, has_aux=True)(agent.params, batch, settings)
     norm = jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(gradient)))
     shrink = jnp.minimum(1.0, settings.max_grad_norm / (norm + 1e-6))  # 8. One norm over all parameters
     return _adam(agent, jax.tree.map(lambda g: g * shrink, gradient), settings), stats._replace(grad_norm=norm)
@@ -271,7 +271,7 @@ def _epoch(settings: Settings, batch: Batch, agent: Agent, order: Array) -> tupl
     return agent, stats
 
 
-def _learn(settings: Settings, agent: Agent, batch: Batch, orders: Array) -> tuple[Agent, Stats]:
+def learn_run(settings: Settings, agent: Agent, batch: Batch, orders: Array) -> tuple[Agent, Stats]:
     agent, stats = jax.lax.scan(functools.partial(_epoch, settings, batch), agent, orders)
     spread = batch.returns.var()
     explained = jnp.where(spread > 0, 1 - batch.advantages.var() / spread, jnp.nan)  # advantages = returns − values

@@ -12,7 +12,7 @@ from voronaut.experiments import chunks, entropy, exploration, hard, parameters,
 from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.common.sweep import Data, Plan
 from voronaut.experiments.exploration.figures import METHODS
-from voronaut.markdown import fill, table
+from voronaut.helpers.markdown import fill, table
 
 BENCHMARKS = Path("benchmarks")
 SHOWN = ("orders", "walks", "accuracy", "laws")  # of the entropy experiments; the rest has a page of its own
@@ -27,6 +27,7 @@ def pages() -> dict[Path, dict[str, str]]:
         "results": {"scores": scores(), "claims": sweeps["claims"]},
         "results_tables": {name: text for name, text in sweeps.items() if name != "claims"},
         "hard": hard.computed(),
+        "pair": hard.dense(),
         "entropy_experiments": {name: measured[name] for name in SHOWN},
         "entropy_tables": {name: text for name, text in measured.items() if name not in SHOWN},
         "entropy": {"cost": entropy_cost(json.loads((BENCHMARKS / "entropy.json").read_text()))},

@@ -7,7 +7,7 @@ import numpy as np
 
 from voronaut.bonuses.kme import KME
 from voronaut.clusters import Array
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/idea")
 MEMORIES = 64  # of one memory the picture has wedges: what a state earns depends on the center that it would move
@@ -26,7 +26,7 @@ def walk(steps: int, seed: int = 0, length: float = 0.02) -> Array:
 
 def clustered(states: Array, rollout: int = 250, **options: Any) -> KME:
     """A KME that has taken in the states, rollout by rollout."""
-    kme = KME(2, **{"clusters": 40, "init": "data", "balance": "counts", **options})
+    kme = KME(2, **{"clusters": 40, "init": "data", "balance": 1e-3, **options})
     for start in range(0, len(states), rollout):
         kme.update(states[start : start + rollout])
     return kme

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from voronaut import files, missing
+from voronaut.helpers import files, missing
 from voronaut.report import folders, page, stored, trained
 from voronaut.report.content import content
 from voronaut.report.records import Reading

@@ -9,7 +9,7 @@ import numpy as np
 
 from voronaut.experiments.common import stats
 from voronaut.experiments.common.results import SECONDS
-from voronaut.plotting import COLORS
+from voronaut.helpers.plotting import COLORS
 from voronaut.report import curves, maps, words
 from voronaut.report.records import Columns, Experiment, Reading, Run
 

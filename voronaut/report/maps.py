@@ -133,7 +133,7 @@ def _map(track: Track, view: Plane, low: Floats, high: Floats) -> dict[str, Any]
                 "steps": _steps(run, frame.rollout),
                 "centers": _packed(((frame.centers - view.origin) @ view.axes - low) / (high - low)),
                 "states": _packed(((_thin(frame.states, DOTS) - view.origin) @ view.axes - low) / (high - low)),
-                "mass": _packed(masses(frame, np.concatenate(seen), *_rules(run, frame.rollout))),
+                "mass": _packed(masses(frame, np.concatenate(seen), *balance_at(run, frame.rollout))),
                 "visits": _packed(visits(frame.counts, before)),
                 "since": int((frame.counts - 1).sum() - (before - 1).sum()),
             }
@@ -148,7 +148,7 @@ def _steps(run: Run, rollout: int) -> int:
     return int(run.steps[min(rollout, len(run.steps)) - 1])
 
 
-def _rules(run: Run, rollout: int) -> tuple[float, bool]:
+def balance_at(run: Run, rollout: int) -> tuple[float, bool]:
     """κ at that time (the last one logged, where it is no number), and whether cells are of standardised states."""
     params = run.settings.get("params") or {}
     balance, logged = params.get("balance", "auto"), run.columns.get("kme/balance", np.empty(0))[:rollout]

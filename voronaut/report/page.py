@@ -19,13 +19,13 @@ POLICY = ("default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; i
 def page(content: Mapping[str, Any], written: datetime) -> str:
     """The page as text. Every name from a run is escaped by the template; data is JSON that no tag can end."""
     library, template = _libraries()
-    program = "(() => {\n'use strict';\n" + "\n".join(_file(name) for name in PROGRAM) + "\n})();\n"
+    program = "(() => {\n'use strict';\n" + "\n".join(asset(name) for name in PROGRAM) + "\n})();\n"
     drawn = {key: content[key] for key in ("tasks", "methods", "maps", "costs")}
     return str(
         template.render(
             **content,
             policy=POLICY.format(hashes=" ".join(map(_hash, (library, program)))),
-            style=_file("page.css"),
+            style=asset("page.css"),
             library=library,
             program=program,
             data=embedded(drawn),
@@ -48,7 +48,7 @@ def _libraries() -> tuple[str, Any]:
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
                                      lstrip_blocks=True)  # fmt: skip
-    return get_plotlyjs().replace("\r", ""), environment.from_string(_file("page.html"))
+    return get_plotlyjs().replace("\r", ""), environment.from_string(asset("page.html"))
 
 
 def _hash(script: str) -> str:
@@ -56,5 +56,5 @@ def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _file(name: str) -> str:
+def asset(name: str) -> str:
     return resources.files(__package__).joinpath("web", name).read_text(encoding="utf-8")

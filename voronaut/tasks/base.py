@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.missing import install
+from voronaut.helpers.missing import install
 
 Array = NDArray[np.float32]
 Flags = NDArray[np.bool_]

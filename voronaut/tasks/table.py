@@ -24,7 +24,7 @@ class Task:
 
     @property
     def thresholds(self) -> Mapping[str, float]:
-        """The least reward that counts, by variant; 0 where the suite's own is sparse already or wanted whole."""
+        """The least reward that counts, by variant; 0 where the suite's own reward is sparse or is wanted whole."""
         return {"release": self.release, "paper": self.paper, "dense": 0.0}
 
     def threshold(self, variant: str) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
+from voronaut.helpers import npz
 
 KEPT = 2
 CHUNKS = "chunks"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from voronaut import files, missing
+from voronaut.helpers import files, missing
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, loop, policy
 from voronaut.training.config import Config

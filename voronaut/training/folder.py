@@ -17,7 +17,7 @@ try:
 except ImportError:  # not on Windows, where nothing keeps a second process out
     fcntl = None  # type: ignore[assignment]
 
-from voronaut import files, machine, npz
+from voronaut.helpers import files, machine, npz
 from voronaut.tasks.base import VectorTask
 from voronaut.training import checkpoint, policy
 from voronaut.training.config import Config

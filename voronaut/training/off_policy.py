@@ -17,11 +17,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
 from voronaut.bonuses import bonus_class
 from voronaut.bonuses.base import PaysInPrograms
 from voronaut.bonuses.networks import stacked
 from voronaut.entropy.batch import batch_entropy
+from voronaut.helpers import npz
 from voronaut.tasks.base import Step, VectorTask
 from voronaut.training import checkpoint, policy, replay
 from voronaut.training.config import Config, Method

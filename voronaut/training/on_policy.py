@@ -8,14 +8,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
 from voronaut.entropy.batch import batch_entropy
+from voronaut.helpers import npz
 from voronaut.learners import networks, ppo
 from voronaut.tasks.base import VectorTask
-from voronaut.training import checkpoint, policy, rollout
+from voronaut.training import checkpoint, policy
 from voronaut.training.config import Config
 from voronaut.training.folder import Rows
 from voronaut.training.population import Population
+
+Floats = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+
+class Rollout(NamedTuple):
+    """What happened, (runs, time, environments, ...)."""
+
+    observations: Floats
+    actions: Floats
+    next_states: Floats  # the state each action led to: the true final state where an episode ended
+    rewards: Floats
+    dense_rewards: Floats
+    terminated: Flags
+    truncated: Flags
+
+
+class Running(NamedTuple):
+    """What goes on from one rollout to the next."""
+
+    observations: Floats  # (runs, envs, d)
+    returns: NDArray[np.float64]  # (runs, envs) extrinsic return of the episodes under way
 
 
 class Outcome(NamedTuple):
@@ -38,8 +60,8 @@ class PPOTrainer:
         self.seeds = [seed for _, seed in config.runs]
         self.bonuses = population(config, task.obs_dim)
         self.agent = ppo.init(self._rngs(0, "init"), task.obs_dim, task.action_dim, self.settings, task.choices)
-        self.room = rollout.empty(len(self.seeds), self.settings, task.obs_dim, task.action_dim)
-        self.running: rollout.Running | None = None
+        self.room = empty(len(self.seeds), self.settings, task.obs_dim, task.action_dim)
+        self.running: Running | None = None
         self.done, self.total = 0, config.rollouts
         self.disk, self.said = 0, ""  # nothing grows with the steps
 
@@ -50,7 +72,7 @@ class PPOTrainer:
             self.running = self._start(self.task.reset())
         rngs = self._rngs(self.done, "rollout")
         noise = ppo.draw_noise(rngs, self.task.action_dim, self.settings, self.task.choices)
-        self.running, finished = rollout.collect(self.task, self.agent.params, noise, self.running, self.room)
+        self.running, finished = collect(self.task, self.agent.params, noise, self.running, self.room)
         collected = time.perf_counter()
         scales = self.bonuses.scales(self.done)
         paid, pay_seconds = self.bonuses.pay(self.room.next_states, self.done)
@@ -91,11 +113,11 @@ class PPOTrainer:
         observations = self.task.load_state_dict(checkpoint.part(arrays, "task"))
         self.running = self._start(observations)
         if self.task.resumes_exactly:
-            self.running = rollout.Running(arrays["observations"], arrays["returns"])
+            self.running = Running(arrays["observations"], arrays["returns"])
         self.done = int(arrays["rollout"])
 
     @property
-    def next_states(self) -> rollout.Floats:
+    def next_states(self) -> Floats:
         """The states of the last turn, (runs, t, n, d)."""
         return self.room.next_states
 
@@ -104,16 +126,16 @@ class PPOTrainer:
         for run, folder in enumerate(folders):
             policy.save(folder, self.agent.params, run, self.config, self.task)
 
-    def _start(self, observations: rollout.Floats) -> rollout.Running:
+    def _start(self, observations: Floats) -> Running:
         shape = (len(self.seeds), self.config.envs)
-        return rollout.Running(observations.reshape(*shape, -1).copy(), np.zeros(shape))
+        return Running(observations.reshape(*shape, -1).copy(), np.zeros(shape))
 
     def _rngs(self, number: int, use: str) -> list[np.random.Generator]:
         """One generator per run from (seed, rollout, use) alone: no random state to save."""
         tag = {"init": 0, "rollout": 1}[use]
         return [np.random.default_rng([seed, number, tag]) for seed in self.seeds]
 
-    def _learn(self, noise: networks.Floats, bonus: rollout.Floats, rngs: networks.Rngs) -> ppo.Stats:
+    def _learn(self, noise: networks.Floats, bonus: Floats, rngs: networks.Rngs) -> ppo.Stats:
         """The bonus joins the reward before advantages are made of it."""
         room, params = self.room, self.agent.params
         values, next_values = ppo.values(params, room.observations), ppo.values(params, room.next_states)
@@ -145,3 +167,38 @@ class PPOTrainer:
             }
             rows.append({**row, **{k: float(v[run]) for k, v in outcome.stats._asdict().items()}})
         return rows
+
+
+def empty(runs: int, settings: ppo.Settings, obs_dim: int, action_dim: int) -> Rollout:
+    """Room for one rollout, written anew by each `collect`."""
+    lead = (runs, settings.steps, settings.envs)
+    observations, actions, next_states = (np.empty((*lead, n), np.float32) for n in (obs_dim, action_dim, obs_dim))
+    rewards, dense = np.empty((2, *lead), np.float32)
+    terminated, truncated = np.empty((2, *lead), bool)
+    return Rollout(observations, actions, next_states, rewards, dense, terminated, truncated)
+
+
+def collect(
+    task: VectorTask, params: ppo.Params, noise: networks.Floats, running: Running, room: Rollout
+) -> tuple[Running, list[list[float]]]:
+    """Fill `room` with one rollout; returns what goes on, and the returns of each run's finished episodes."""
+    observations, returns = running.observations, running.returns.copy()
+    finished: list[list[float]] = [[] for _ in observations]
+    shape = returns.shape
+    for t in range(noise.shape[1]):
+        actions = ppo.act(params, observations, noise[:, t])
+        taken = actions.reshape(task.num_envs, -1)
+        step = task.step(taken + task.action_low if task.choices else taken)
+        room.observations[:, t] = observations
+        room.actions[:, t] = actions
+        room.next_states[:, t] = step.next_states.reshape(*shape, -1)
+        for whole, part in zip(room[3:], step[2:], strict=True):
+            whole[:, t] = part.reshape(shape)
+        returns += step.rewards.reshape(shape)
+        if step.terminated.any() or step.truncated.any():
+            over = (step.terminated | step.truncated).reshape(shape)
+            for run, env in zip(*np.nonzero(over), strict=True):
+                finished[run].append(float(returns[run, env]))
+            returns[over] = 0.0
+        observations = step.obs.reshape(*shape, -1)
+    return Running(observations.copy(), returns), finished

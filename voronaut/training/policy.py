@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
+from voronaut.helpers import npz
 from voronaut.tasks.base import VectorTask
 from voronaut.training.config import Config
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from voronaut import npz
+from voronaut.helpers import npz
 from voronaut.learners.networks import Array
 from voronaut.training import slots
 from voronaut.training.checkpoint import part

@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.bonuses.kme.waiting import NoWaiting, forbid_leaving, same_in_graphs  # noqa: E402
 from voronaut import views as judge  # noqa: E402
 from voronaut.bonuses.kme import device_views, frames  # noqa: E402
 from voronaut.bonuses.kme.device_views import OnDeviceViews  # noqa: E402
@@ -15,7 +16,6 @@ from voronaut.kernels.gpu import dispatch  # noqa: E402
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
-WAITS = ("_local_scalar_dense", "nonzero", "unique", "masked_select", "equal")
 pytestmark = pytest.mark.filterwarnings("ignore:on this device updates go state by state")
 needs_triton = pytest.mark.skipif(not dispatch.has_triton(), reason="triton is not installed: pip install triton")
 needs_gpu = pytest.mark.skipif(not CUDA, reason="no CUDA device here")
@@ -91,11 +91,11 @@ def test_it_learns_and_pays_what_the_plain_views_do(
     plain = Plain(mine.views.columns.cpu().numpy(), clusters)
     for i in range(4):  # the last batches are small: the frame is not refreshed each time
         states = stream(n := (40, 30, 5, 20)[i], seed=i, offset=i)
-        draws = mine._draws(n + spoilt, mine.seen).cpu().numpy()[: n if i else 0]
+        draws = mine.draws(n + spoilt, mine.seen).cpu().numpy()[: n if i else 0]
         given = np.insert(states, 3, np.nan, axis=0) if spoilt else states
         good = ~np.isnan(given).any(axis=1)
         good = np.concatenate([good, np.arange(len(given)) < n]) if i else good
-        order = mine._order(there(good)).cpu().numpy()[: good.sum()]
+        order = mine.order(there(good)).cpu().numpy()[: good.sum()]
         mine.update(there(given))
         plain.update(states, draws, (np.cumsum(good) - 1)[order])  # places among the good
         if i == 2:
@@ -201,25 +201,12 @@ def test_states_are_paid_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_nothing_waits_for_the_device_and_no_buffer_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     """No value is read, no array copied back, nothing has a shape that depends on values."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class NoWaiting(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            name = call.overloadpacket.__name__
-            masks = [a for a in args[1] if a is not None and a.dtype == torch.bool] if name == "index" else []
-            assert not name.startswith(WAITS) and not masks, f"{call} waits for the device"
-            return call(*args, **(kwargs or {}))
-
-    def refuse(*_: Any) -> None:
-        raise AssertionError("a tensor left its device")
-
     for m in (1, 2):
         mine, states = make(m), there(stream(seed=1))
         mine.update(there(stream()))
         places = buffers(mine)
         with monkeypatch.context() as patch, NoWaiting():
-            for name in ("cpu", "numpy", "tolist"):
-                patch.setattr(torch.Tensor, name, refuse)
+            forbid_leaving(patch)
             mine.rewards(states)
             mine.update(states)
             with pytest.raises(AssertionError, match=r"left its device|waits"):
@@ -239,33 +226,9 @@ def test_no_synchronisation_and_graphs(m: int) -> None:
     """CUDA itself refuses to wait; and a graph of each call does what the call does."""
     batches = [there(stream(n=1024, seed=s)).float() for s in range(5)]
     one, other = make(m, 100, np.float32), make(m, 100, np.float32)
-    box = batches[0].clone()
     for mine in (one, other):
         mine.update(batches[0])
         mine.update(batches[0])
         mine.rewards(batches[0])
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        one.rewards(batches[1])
-        one.update(batches[1])
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    box.copy_(batches[1])
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        other.rewards(box)
-        other.update(box)
-    torch.cuda.current_stream().wait_stream(side)
-    pays, learns = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-    with torch.cuda.graph(pays):
-        paid = other.rewards(box)
-    with torch.cuda.graph(learns):
-        other.update(box)
-    for batch in batches[2:]:
-        box.copy_(batch)
-        pays.replay()
-        torch.testing.assert_close(paid, one.rewards(batch), rtol=0, atol=0)
-        learns.replay()
-        one.update(batch)
+    same_in_graphs(one, other, batches)
     np.testing.assert_array_equal(one.learned()["centers"], other.learned()["centers"])

@@ -1,5 +1,6 @@
 """What a KME keeps between calls is of the clusters and the frame as they are: gaps, the sample, what is replayed."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 import voronaut as vn
 from tests.bonuses.kme import paper
 from voronaut import clusters as ref
-from voronaut.bonuses.reservoir import Reservoir
 
 DIM = 3
 
@@ -50,29 +50,25 @@ def test_a_refresh_of_the_frame_makes_kept_gaps_forgotten() -> None:
 @pytest.mark.parametrize("options", [{"normalize": True}, {"dtype": "float32"}], ids=["standardised", "shifted"])
 @pytest.mark.parametrize("way", ["update", "step"])
 def test_the_sample_moves_with_the_frame(options: dict[str, Any], way: str) -> None:
-    kme, frames = make(**options), []
+    kme, places = make(**options), []
     parts = [states(40, seed, scale, offset=45.0) for seed, scale in enumerate([1.0, 0.1, 0.1, 0.1])]
     for part in parts:  # ever more of them are near one point: relative to their spread they are far from 0
         getattr(kme, way)(part)
-        frames.append(tuple(kme._frame.to_states(np.zeros(DIM))))
-    assert len(set(frames)) > 1
-    found = kme._frame.to_states(kme._reservoir.sample)
+        known = kme.state_dict()
+        places.append(tuple(place := known.get("origin", known.get("frame.mean"))))
+    assert len(set(places)) > 1
+    found = known["sample"] * known.get("frame.deviation", 1.0) + place
     np.testing.assert_allclose(found, np.concatenate(parts), atol=1e-4)
 
 
 def test_every_update_replays_other_states() -> None:
-    kme = make(replay=0.5, balance="counts", step_size="auto")
-    kme._reservoir = Reservoir(64, DIM, np.float64, 0)
-    drawn, draw = [], kme._reservoir.draw
-
-    def noted(count: int, seed: list[int]) -> Any:
-        rows, sample = draw(count, seed), kme._reservoir.sample
-        drawn.append([int(np.flatnonzero((sample == row).all(axis=1))[0]) for row in rows])
-        return rows
-
-    kme._reservoir.draw = noted  # type: ignore[method-assign]
-    for seed in range(5):
-        kme.update(states(64, seed))
-    places = [tuple(each) for each in drawn[1:]]  # before the first there was nothing to draw from
-    assert len(places) == 4 and all(len(each) == 64 for each in places)
-    assert len(set(places)) == 4
+    """64 places with a center each: its count says how often the place is replayed from a sample that is full."""
+    kme = paper(1, clusters=64, dtype="float64", init="data", balance=0.0, replay=0.5)
+    kme.update(np.resize(np.arange(64.0), (16_384, 1)))
+    drawn = []
+    for _ in range(4):
+        before = kme.counts
+        kme.update(np.zeros((64, 1)))
+        drawn.append((kme.counts - before)[kme.centers[:, 0] > 0.5])
+    assert all(50 < each.sum() <= 64 for each in drawn)
+    assert all(np.abs(a - b).sum() > 30 for a, b in itertools.combinations(drawn, 2))

@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch")
 
 import voronaut as vn  # noqa: E402
 from tests.bonuses.kme import paper  # noqa: E402
+from tests.bonuses.kme.waiting import NoWaiting, forbid_leaving, same_in_graphs  # noqa: E402
 from voronaut.bonuses.kme import tensors  # noqa: E402
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
-WAITS = ("_local_scalar_dense", "nonzero", "unique", "masked_select", "equal")
 pytestmark = pytest.mark.filterwarnings("ignore:on this device updates go state by state")
 needs_gpu = pytest.mark.skipif(not CUDA, reason="no CUDA device here")
 
@@ -70,7 +70,7 @@ def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.
     kme.update(there(states))
     keys = kme._device
     keys.updates -= 1
-    order = keys._shuffle(len(states)).cpu().numpy().argsort(kind="stable")
+    order = keys.shuffle(len(states)).cpu().numpy().argsort(kind="stable")
     keys.updates += 1
     monkeypatch.setattr(twin, "_order", lambda size: order)
     twin.update(states)
@@ -85,24 +85,11 @@ def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.
 @pytest.mark.usefixtures("as_device")
 def test_nothing_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """No value is read, no array copied back, nothing has a shape that depends on values."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class NoWaiting(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            name = call.overloadpacket.__name__
-            masks = [a for a in args[1] if a is not None and a.dtype == torch.bool] if name == "index" else []
-            assert not name.startswith(WAITS) and not masks, f"{call} waits for the device"
-            return call(*args, **(kwargs or {}))
-
-    def refuse(*_: Any) -> None:
-        raise AssertionError("a tensor left its device")
-
     kme, batches = make(clusters=5), [there(stream(n=40, seed=s)) for s in range(2)]
     kme.update(batches[0])
     kme.rewards(batches[0])
     with monkeypatch.context() as patch, NoWaiting():
-        for name in ("cpu", "numpy", "tolist"):
-            patch.setattr(torch.Tensor, name, refuse)
+        forbid_leaving(patch)
         kme.rewards(batches[1])
         kme.update(batches[1])
         with pytest.raises(AssertionError, match=r"left its device|waits"):
@@ -176,7 +163,7 @@ def test_updates_repeat_to_the_bit() -> None:
 @pytest.mark.usefixtures("as_device")
 def test_what_a_device_cannot_do_is_refused() -> None:
     states = there(stream())
-    for given in ({"balance": "counts"}, {"step_size": "auto"}, {"normalize": True}, {"replay": 0.5}):
+    for given in ({"normalize": True}, {"replay": 0.5}):
         with pytest.raises(ValueError, match=r"next_states\.cpu"):
             make(**given).update(states)
     with pytest.raises(ValueError, match="step walks"):
@@ -189,32 +176,9 @@ def test_what_a_device_cannot_do_is_refused() -> None:
 def test_no_synchronisation_and_graphs() -> None:
     """CUDA itself refuses to wait; and a graph of each call does what the call does."""
     batches = [there(stream(n=1024, seed=s)) for s in range(5)]
-    one, other, box = make(), make(), there(stream(n=1024))
+    one, other = make(), make()
     for kme in (one, other):
         kme.update(batches[0])
         kme.rewards(batches[0])
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        one.rewards(batches[1])
-        one.update(batches[1])
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    box.copy_(batches[1])
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        other.rewards(box)
-        other.update(box)
-    torch.cuda.current_stream().wait_stream(side)
-    pays, learns = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-    with torch.cuda.graph(pays):
-        paid = other.rewards(box)
-    with torch.cuda.graph(learns):
-        other.update(box)
-    for batch in batches[2:]:
-        box.copy_(batch)
-        pays.replay()
-        torch.testing.assert_close(paid, one.rewards(batch), rtol=0, atol=0)
-        learns.replay()
-        one.update(batch)
+    same_in_graphs(one, other, batches)
     np.testing.assert_array_equal(one.centers, other.centers)

@@ -112,8 +112,8 @@ def test_the_releases_walk_falls_back_to_0_in_64_dimensions() -> None:
 @pytest.mark.parametrize("dim", [2, 12])
 def test_neighbours_by_tree_and_by_loop_are_the_same(dim: int) -> None:
     points = np.random.default_rng(0).normal(size=(300, dim))
-    loop = np.sqrt(rivals._by_loop(np.ascontiguousarray(points.T)))
-    np.testing.assert_allclose(loop, rivals._by_tree(points), rtol=1e-12)
+    loop = np.sqrt(rivals.by_loop(np.ascontiguousarray(points.T)))
+    np.testing.assert_allclose(loop, rivals.by_tree(points), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", rivals.RIVALS)

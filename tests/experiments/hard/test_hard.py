@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.training.toys import Counter
-from voronaut import npz
 from voronaut.cli import main
 from voronaut.experiments import hard
 from voronaut.experiments.hard import figures, judge, results, run, settings, tables
+from voronaut.helpers import npz
 from voronaut.training import off_policy, policy
 from voronaut.training.config import Config
 from voronaut.training.off_policy import SACTrainer
@@ -198,18 +198,20 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     assert "in 0 of 1 cells that were run with both" in texts["sentences"]
     assert "| 2 [2, 2], 2 seeds | 2 [2, 2], 2 seeds | 2, 2 | 0.50 [0.50, 0.50] | 1.000 |" in texts["scores"]
     assert "random actions 2" in texts["discovery"] and "cartpole, seeds done: none 2 of 5" in texts["missing"]
-    assert len(figures.draw(tmp_path, tmp_path / "some")) == 4
+    assert len(figures.draw(tmp_path, tmp_path / "some")) == 5
     run_ = some.runs["cartpole"]["kme"][100]
+    plans = (*settings.PLAN, *settings.OUTSIDE)
     every = {
-        cell: {m: dict.fromkeys(range(5), run_) for each in settings.PLAN if each.cell == cell for m in each.methods}
-        for cell in settings.CELLS
+        cell: {m: dict.fromkeys(range(5), run_) for each in plans if each.cell == cell for m in each.methods}
+        for cell in (*settings.CELLS, *settings.DENSE)
     } | {cell: {"kme": {100: run_}} for cell in settings.LONG}
     monkeypatch.setattr(results, "find", lambda folder: results.Found(every, []))
     texts = tables.computed(tmp_path)
     assert "Still to be run" not in texts["missing"] and "in 0 of 8 cells" in texts["sentences"]
     assert len(texts["further"].splitlines()) == 5
     assert len(texts["ablations"].splitlines()) == 3 + len(settings.ABLATIONS)
-    assert len(figures.draw(tmp_path, tmp_path / "all")) == 4
+    assert "| Humanoid run, dense reward | 2 [2, 2], 5 seeds | 117 |" in tables.dense(tmp_path)["dense"]
+    assert len(figures.draw(tmp_path, tmp_path / "all")) == 5
 
 
 def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -231,9 +233,9 @@ def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 
 
 def test_the_plan_asks_for_what_there_is() -> None:
-    for each in settings.PLAN:
-        assert each.cell in settings.CELLS and set(each.methods) <= set(settings.METHODS)
+    for each in settings.PLANS:
+        assert each.cell in settings.EVERY and set(each.methods) <= set(settings.METHODS)
         assert min(each.seeds) >= 100
-    asked = [(each.cell, method) for each in settings.PLAN for method in each.methods]
+    asked = [(each.cell, method) for each in settings.PLANS for method in each.methods]
     assert len(set(asked)) == len(asked)
     assert hard.computed is tables.computed and not off_policy.on_accelerator()

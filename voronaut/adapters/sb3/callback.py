@@ -7,8 +7,8 @@ from typing import Any
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import unwrap_vec_wrapper
 
-from voronaut import npz
 from voronaut.adapters.sb3.env import BonusVecEnv
+from voronaut.helpers import npz
 
 
 class BonusCallback(BaseCallback):

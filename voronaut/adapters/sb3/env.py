@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
 from voronaut.adapters import files
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import SCALE, Freezes, Payer, Scale, fitting
-from voronaut.missing import missing
+from voronaut.helpers import npz
+from voronaut.helpers.missing import missing
 
 try:
     from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from voronaut.bonuses.kme.frames import FAR
+from voronaut.bonuses.kme.balanced import Balanced
+from voronaut.helpers.missing import pip
 from voronaut.kernels import gpu as kernel
-from voronaut.kernels.rules import OBJECTIVES, Rules
-from voronaut.missing import pip
+from voronaut.kernels.rules import FAR
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
@@ -33,21 +33,18 @@ class OnDevice:
     """The clusters of a KME on a device, and everything else that learning changes."""
 
     def __init__(self, kme: "KME", device: Any) -> None:
-        s = kme.settings
+        s, own = kme.settings, kme._memory
+        assert isinstance(own, Balanced)
         self.device, self.dim, self.init, self.seed = device, s.dim, s.init, s.seed
-        self.rules = Rules(float(s.step_size), float(s.balance), OBJECTIVES[s.objective])
+        self.rules = own.rules
         self.dtype = torch.float32 if s.dtype == "float32" else torch.float64
         self._key = int(kme._reservoir._key.astype(np.int64))
         self._size, seen = kme._reservoir.size, kme._reservoir.seen
         sample = np.zeros((self._size, s.dim), s.dtype)
         sample[: len(kme._reservoir.sample)] = kme._reservoir.sample
-        self.centers, self.counts, self.sample = (
-            self._tensor(kme._centers),
-            self._tensor(kme._counts),
-            self._tensor(sample),
-        )
+        self.centers, self.counts, self.sample = (self._tensor(x) for x in (own.centers, own.counts, sample))
         self.origin = self._tensor(kme._frame.origin)  # type: ignore[attr-defined]
-        self.floor, self.seen = self._tensor(np.float64(kme._floor)), self._tensor(np.int64(seen))
+        self.floor, self.seen = self._tensor(np.float64(own.floor)), self._tensor(np.int64(seen))
         self.updates, self.bad = self._tensor(np.int64(kme._updates)), self._tensor(np.int64(kme._bad))
         self.limit, self._started = kernel.limit_of(self.dtype, s.dim), seen > 0
         self.prepared = kernel.prepare(self.centers, self.counts, self.rules, self.floor)
@@ -77,13 +74,13 @@ class OnDevice:
         self._recentre(flat)
         relative, good = self._relative(flat)
         total = good.sum()
-        order = torch.where(good, self._shuffle(len(flat)), LAST).sort(stable=True).indices
+        order = torch.where(good, self.shuffle(len(flat)), LAST).sort(stable=True).indices
         mixed = torch.where(good[:, None], relative, 0)[order]
         self._start(mixed, total)
         moved = kernel.update(self.centers, self.counts, mixed, total, self.rules)
         self.centers.copy_(moved[0])
         self.counts.copy_(moved[1])
-        self._remember(relative, good)
+        remember(self.sample, relative, good, self.seen, self._key)
         self.seen += total
         self.bad += len(flat) - total
         self.updates += 1
@@ -119,7 +116,7 @@ class OnDevice:
         relative, good = self._relative(flat)
         first = self.seen == 0
         due = first | (exponent(self.seen + good.sum()) > exponent(self.seen))
-        mean, spread = centre(torch.where(good[:, None], relative, 0), good)
+        mean, spread = centre(relative, good)
         kept = torch.arange(self._size, device=self.device) < self.seen
         old_mean, old_spread = centre(self.sample, kept)
         mean, spread = torch.where(first, mean, old_mean), torch.where(first, spread, old_spread)
@@ -141,21 +138,11 @@ class OnDevice:
             self.centers.copy_(distinct[torch.tensor(np.resize(chosen, len(self.centers)), device=self.device)])
             self._started = True
 
-    def _shuffle(self, size: int) -> Tensor:
+    def shuffle(self, size: int) -> Tensor:
         """Random keys from the seed and the number of updates alone: no random state to save."""
         place = torch.arange(size, device=self.device)
         keys: Tensor = scrambled(scrambled(self.seed % 2**62, self.updates), place)
         return (keys >> 33) & LAST
-
-    def _remember(self, states: Tensor, good: Tensor) -> None:
-        """The fair sample of all states, as `Reservoir.add` takes it."""
-        place = self.seen + good.cumsum(dim=0) - 1
-        uniform = lsr(scrambled(self._key, place), 11).double() * 2.0**-53
-        slot = torch.where(place < self._size, place, (uniform * (place + 1)).long())
-        slot = torch.where(good & (slot < self._size), slot, self._size)
-        row = torch.arange(len(states), device=self.device)
-        last = torch.full((self._size + 1,), -1, device=self.device).scatter_reduce(0, slot, row, "amax")[:-1]
-        self.sample.copy_(torch.where(last[:, None] >= 0, states[last.clamp(min=0)], self.sample))
 
     def _prepare_again(self) -> None:
         """The clusters as `rewards` wants them, in the buffers of those before."""
@@ -166,12 +153,34 @@ class OnDevice:
             kernel.prepare_again(*now)
 
 
+def remember(sample: Tensor, rows: Tensor, good: Tensor, seen: Tensor, key: int) -> None:
+    """The fair sample of all states, as `Reservoir.add` takes it, with the good ones of these rows. OUT: sample."""
+    size = len(sample)
+    place = seen + good.cumsum(dim=0) - 1
+    slot = torch.where(place < size, place, (uniform(scrambled(key, place)) * (place + 1)).long())
+    slot = torch.where(good & (slot < size), slot, size)
+    row = torch.arange(len(rows), device=rows.device)
+    last = torch.full((size + 1,), -1, device=rows.device).scatter_reduce(0, slot, row, "amax")[:-1]
+    sample.copy_(torch.where(last[:, None] >= 0, rows[last.clamp(min=0)], sample))
+
+
+def moments(rows: Tensor, these: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of some rows; 0 of none."""
+    share = these.double() / these.sum().clamp(min=1)
+    wide = torch.where(these[:, None], rows, 0)
+    mean = share @ wide
+    return mean, share @ (wide - mean).square()
+
+
 def centre(rows: Tensor, these: Tensor) -> tuple[Tensor, Tensor]:
     """Mean of some rows and the length of their standard deviation, float64."""
-    share = these.double() / these.sum().clamp(min=1)
-    wide = torch.where(these[:, None], rows, 0).double()
-    mean = share @ wide
-    return mean, (share @ (wide - mean).square()).sum().sqrt()
+    mean, variance = moments(rows.double(), these)
+    return mean, variance.sum().sqrt()
+
+
+def uniform(random: Tensor) -> Tensor:
+    """Random whole numbers as numbers in [0, 1)."""
+    return lsr(random, 11).double() * 2.0**-53
 
 
 def exponent(whole: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from voronaut import views as judge
 from voronaut.bonuses.kme import frames
-from voronaut.bonuses.kme.device import LAST, SLOW, lsr, scrambled
+from voronaut.bonuses.kme.device import LAST, SLOW, lsr, moments, remember, scrambled, uniform
 from voronaut.bonuses.kme.viewed import MEASURED, RATE
 from voronaut.kernels.gpu import views as kernel
 from voronaut.kernels.gpu.dispatch import take_over
@@ -92,7 +92,7 @@ class OnDeviceViews:
         self._start(rows, good)
         take_over(self.views, kernel.update(self.views, mixed, many, self.step_size))
         kernel.prepare_again(self.prepared, self.views)
-        self._remember(rows, good, self.seen - total)
+        remember(self.sample, rows, good, self.seen - total, self._key)
         self.updates += total > 0
         self.bad += len(flat) - total
         self._measure(mixed[:MEASURED], many)
@@ -156,15 +156,15 @@ class OnDeviceViews:
         All randomness comes from the seed and the number of updates: no random state to save.
         """
         if self._started:
-            again = self.sample[self._draws(len(rows), self.seen - total)]
+            again = self.sample[self.draws(len(rows), self.seen - total)]
             rows, good = torch.cat([rows, again]), torch.cat([good, self._places(len(rows)) < total])
-        return rows[self._order(good)], good.sum()
+        return rows[self.order(good)], good.sum()
 
-    def _draws(self, count: int, seen: Tensor) -> Tensor:
+    def draws(self, count: int, seen: Tensor) -> Tensor:
         """Places in the sample of `seen` states, with repetition."""
         return (uniform(self._random(count, DRAW)) * seen.clamp(max=self.size)).long()
 
-    def _order(self, these: Tensor) -> Tensor:
+    def order(self, these: Tensor) -> Tensor:
         """A random order, with what is not among `these` at the end."""
         keys = lsr(self._random(len(these), SHUFFLE), 34)
         return torch.where(these, keys, LAST).sort(stable=True).indices
@@ -177,15 +177,6 @@ class OnDeviceViews:
     def _places(self, count: int) -> Tensor:
         return torch.arange(count, device=self.device)
 
-    def _remember(self, rows: Tensor, good: Tensor, seen: Tensor) -> None:
-        """The fair sample of all states, as `Reservoir.add` takes it."""
-        place = seen + good.cumsum(dim=0) - 1
-        slot = torch.where(place < self.size, place, (uniform(scrambled(self._key, place)) * (place + 1)).long())
-        slot = torch.where(good & (slot < self.size), slot, self.size)
-        last = torch.full((self.size + 1,), -1, device=self.device)
-        last = last.scatter_reduce(0, slot, self._places(len(rows)), "amax")[:-1]
-        self.sample.copy_(torch.where(last[:, None] >= 0, rows[last.clamp(min=0)], self.sample))
-
     def _measure(self, rows: Tensor, many: Tensor) -> None:
         """σ ← σ + max(0.1, 1/updates) (std − σ), of each view's rewards, then of their sum in these units."""
         these = self._places(len(rows)) < many
@@ -197,19 +188,6 @@ class OnDeviceViews:
         self.weights.copy_(units * inverse(self.deviation))
 
 
-def moments(rows: Tensor, these: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of some rows; 0 of none."""
-    share = these.double() / these.sum().clamp(min=1)
-    wide = torch.where(these[:, None], rows, 0)
-    mean = share @ wide
-    return mean, share @ (wide - mean).square()
-
-
 def inverse(deviation: Tensor) -> Tensor:
     """1 / σ, and 0 where σ is 0: what never varied is worth nothing."""
     return torch.where(deviation > 0, 1 / deviation, 0)
-
-
-def uniform(random: Tensor) -> Tensor:
-    """Random whole numbers as numbers in [0, 1)."""
-    return lsr(random, 11).double() * 2.0**-53

@@ -13,11 +13,11 @@ from voronaut.bonuses import running
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.running import Running
 from voronaut.bonuses.states import Batch, OnBad, read
+from voronaut.kernels.rules import FAR
 
 Floats = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
 
-FAR = 64.0  # states this many spreads away from the reference point move it: float32 has 2^18 steps left there
 CLIP = 10.0  # deviations: what is farther out counts as that far
 GROWTH = 1.1  # mean and deviation are refreshed when this many times as many states have been seen
 

@@ -7,11 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme import auto, frames, learned, many, tensors
+from voronaut.bonuses.kme import frames, learned, many, readout, tensors
+from voronaut.bonuses.kme.balanced import Balanced
 from voronaut.bonuses.kme.settings import (
-    COUNTS,
     Settings,
     check_features,
+    check_whole,
     chosen,
     described,
     fresh_seed,
@@ -22,14 +23,10 @@ from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, like, plain
 from voronaut.bonuses.turns import Turns, in_turn
-from voronaut.entropy.batch import batch_entropy
-from voronaut.entropy.cells import bound, cell_entropy
-from voronaut.kernels.rules import OBJECTIVES, Rules
+from voronaut.entropy.cells import bound
 
 Floats = NDArray[np.floating[Any]]
 Features = Callable[[Any], Any]
-
-LOG_FLOOR = 1e-3  # of the mean gap: where "log" is cut off
 
 
 class KME(Saved):
@@ -79,8 +76,8 @@ class KME(Saved):
         views: int | Literal["auto"] = "auto",
         view_dim: int | None = None,
         clusters: int | None = None,
-        step_size: float | Literal["auto"] = 0.05,
-        balance: float | Literal["auto", "counts"] = "auto",
+        step_size: float = 0.05,
+        balance: float | Literal["auto"] = "auto",
         normalize_bonus: bool | None = None,
         seed: int | None = 0,
         dtype: Literal["float32", "float64"] = "float32",
@@ -97,15 +94,10 @@ class KME(Saved):
         self.settings = s = chosen(Settings(*given + rest), views, view_dim)
         self.dim, self.features = dim, check_features(features)
         self._reading = frames.Reading(dim, check_on_bad(on_bad), dtype)
-        self._views = Viewed(s) if s.views else None
+        self._memory = Viewed(s) if s.views else Balanced(s)
         self._frame: frames.Frame = frames.start(dim, normalize or s.views > 0)
-        self._centers = np.zeros((s.clusters, dim), dtype)
-        self._counts: NDArray[np.int64] = np.ones(s.clusters, np.int64)
-        self._floor, self._margin = 1.0, 0.0
-        self._updates = self._bad = self._grown = self._recomputed = self._replayed = 0
         self._reservoir = Reservoir(max(16_384, 32 * s.clusters), dim, dtype, s.seed)
-        self._prepared: Any = None  # the clusters as the kernel wants them, made when needed
-        self._kept: Any = None  # gaps that follow `step`
+        self._updates = self._bad = self._replayed = 0
         self._device: Any = None  # the clusters on a GPU, while states come from there
         self._turns = Turns()
 
@@ -124,14 +116,8 @@ class KME(Saved):
             return self._there(next_states).rewards(tensors.vectors(next_states, self.features, self.dim))
         self._sync()
         batch = self._read(next_states)
-        if self._empty or not len(batch.states):
-            paid = np.zeros(len(batch.states), self.settings.dtype)
-        elif self._views:
-            paid = self._views.rewards(batch.states)
-        elif auto.chosen(self.settings):
-            paid = auto.rewards(self, batch.states)
-        else:
-            paid = self._kernel().rewards(self._prepare(), batch.states, self._rules, self.settings.threads)
+        pays = len(batch.states) and not self._empty
+        paid = self._memory.rewards(batch.states) if pays else np.zeros(len(batch.states), self.settings.dtype)
         return like(next_states, batch.restore(paid))
 
     @in_turn
@@ -144,14 +130,7 @@ class KME(Saved):
         if not len(states):
             return
         mixed = self._with_replayed(states)
-        order = self._order(len(mixed))
-        if self._views:
-            self._views.update(mixed[order])
-        elif auto.chosen(self.settings):
-            auto.update(self, mixed, order)
-        else:
-            now = (self._centers, self._counts, mixed, order, self._rules)
-            self._centers, self._counts = self._kernel().update(*now)
+        self._memory.update(mixed, self._order(len(mixed)))
         self._absorbed(states)
 
     @in_turn
@@ -159,7 +138,10 @@ class KME(Saved):
         """Algorithm 1 in the given order: reward, raw, and absorb state by state, (n, d) -> (n,)."""
         tensors.refuse_device(next_states)
         batch = self._ready(next_states)
-        paid = self._walk(batch.states) if len(batch.states) else np.zeros(0, self.settings.dtype)
+        paid = np.zeros(0, self.settings.dtype)
+        if len(batch.states):
+            paid = self._memory.step(batch.states)
+            self._absorbed(batch.states)
         return like(next_states, batch.restore(paid))
 
     # What it knows
@@ -169,20 +151,16 @@ class KME(Saved):
     def centers(self) -> NDArray[np.float64]:
         """Cluster centers μ in the states' own coordinates, (k, d)."""
         self._sync()
-        if self.settings.views > 1:
-            raise AttributeError(
-                f"this KME has {self.settings.views} views and no centers of whole states; see .views."
-            )
-        return self._frame.to_states(self._views.centers[0] if self._views else self._centers)
+        check_whole(self.settings, "centers")
+        return readout.centers(self._memory, self._frame, 0)
 
     @property
     @in_turn
     def views(self) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """Each view's coordinates (m,) and centers (k, m) in the states' own units; the paper's memory is one view."""
-        if not self._views:
-            return [(np.arange(self.dim), self.centers)]
         self._sync()
-        return [(own.copy(), self._view_centers(view, own)) for view, own in enumerate(self._views.columns)]
+        known = (self._memory, self._frame)
+        return [(own.copy(), readout.centers(*known, view)) for view, own in enumerate(self._memory.columns)]
 
     @property
     @in_turn
@@ -192,27 +170,21 @@ class KME(Saved):
         With views, whose memory fades: how many of a fair sample of all states are in each cell.
         """
         self._sync()
-        if self.settings.views > 1:
-            raise AttributeError(f"this KME has {self.settings.views} views and no cells of whole states; see .views.")
-        return self._cells()[1] if self._views else self._counts.copy()
+        check_whole(self.settings, "cells")
+        return self._memory.counts.copy() if isinstance(self._memory, Balanced) else self._cells()[1][0]
 
     @property
     @in_turn
     def gaps(self) -> NDArray[np.float64]:
         """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,), of all views in a row. Negative: an empty cell."""
         self._sync()
-        if self._views:
-            return self._views.gaps().ravel()
-        raw = self._kept[0] if self._kept else self._prepare().gaps
-        return np.asarray(raw, np.float64)
+        return self._memory.gaps().ravel()
 
     @in_turn
     def objective_value(self) -> float:
         """L_f = Σ_i f(gap_i) (Eq. 3)."""
-        gaps = self.gaps
-        if self.settings.objective == "sqrt":
-            return float(np.sqrt(np.maximum(gaps, 0)).sum())
-        return float(np.log(np.maximum(gaps, self._floor)).sum())
+        self._sync()
+        return self._memory.objective_value()
 
     @in_turn
     def entropy(self) -> float:
@@ -236,29 +208,16 @@ class KME(Saved):
     @in_turn
     def metrics(self) -> dict[str, float]:
         """A flat dict of floats for any logger; docs/metrics.md says what each means."""
-        gaps, (entropy, cells) = self.gaps, self._cells()
-        even = cells.std(axis=-1) / np.maximum(cells.mean(axis=-1), 1e-12)
-        common = {
+        gaps, (entropy, masses) = self.gaps, self._cells()
+        return {
             "objective": self.objective_value(),
             "entropy": entropy,
-            "gap_mean": float(gaps.mean()),
-            "gap_min": float(gaps.min()),
-            "clamped_gaps": float((gaps < 0).sum()),
-            "empty_cells": float((cells == 0).mean()),
-            "cell_mass_cv": float(even.mean()),
+            **readout.evenness(gaps, masses),
             "states": float(self._reservoir.seen),
             "bad_states": float(self._bad),
             "updates": float(self._updates),
-        }
-        if self.settings.views < 2:
-            common["entropy_bound"] = self.entropy_bound()
-        if self._views:
-            return common | {"bonus_deviation": self._views.deviation}
-        return common | {
-            "count_cv": float(self._counts.std() / self._counts.mean()),
-            "grown_gaps": float(self._grown),
-            "recomputed_gaps": float(self._recomputed),
-            **({"balance": self._rules.balance} if self.settings.balance == COUNTS else {}),
+            **({"entropy_bound": self.entropy_bound()} if self.settings.views < 2 else {}),
+            **self._memory.metrics(),
         }
 
     # Saving
@@ -269,7 +228,7 @@ class KME(Saved):
 
         A function cannot be saved: `features` must be given again.
         """
-        without = {"threads"} if self._views else {"threads", "views", "view_dim", "normalize_bonus"}
+        without = {"threads"} if self.settings.views else {"threads", "views", "view_dim", "normalize_bonus"}
         kept = {name: value for name, value in self.settings._asdict().items() if name not in without}
         return {**kept, "features": None if self.features is None else "give it again"}
 
@@ -294,29 +253,9 @@ class KME(Saved):
     # Inside
 
     @property
-    def _rules(self) -> Rules:
-        s = self.settings
-        if auto.chosen(s):
-            return auto.rules(s, self._margin, self._floor)
-        return Rules(float(s.step_size), float(s.balance), OBJECTIVES[s.objective], self._floor)
-
-    @property
     def _empty(self) -> bool:
         """Whether there are no clusters yet."""
         return self.settings.init == "data" and self._reservoir.seen == 0
-
-    def _kernel(self) -> Any:
-        try:
-            from voronaut.kernels import cpu as kernel
-        except ImportError:  # no numba: a GPU machine, say
-            from voronaut.kernels import xla as kernel  # type: ignore[no-redef]
-        return kernel
-
-    def _prepare(self) -> Any:
-        """The clusters as the kernel wants them."""
-        if self._prepared is None:
-            self._prepared = self._kernel().prepare(self._centers, self._counts, self._rules.balance)
-        return self._prepared
 
     def _order(self, size: int) -> NDArray[np.int64]:
         """The shuffle of this update, from the seed and the number of updates alone: no random state to save."""
@@ -335,78 +274,29 @@ class KME(Saved):
         self._device = None  # the host is about to learn: what is there is out of date
         frame, batch = self._frame.refit(self._vectors(states), self._reading, self._reservoir)
         if frame is not self._frame:
-            if self._views:
-                self._views.convert(self._frame, frame)
-            else:
-                self._centers = frame.convert(self._centers, self._frame).astype(self.settings.dtype)
+            self._memory.convert(self._frame, frame)
             self._reservoir.sample[:] = frame.convert(self._reservoir.sample, self._frame)
-            self._frame, self._prepared, self._kept = frame, None, None
+            self._frame = frame
         self._bad += batch.bad
-        if self._views and self._empty and len(batch.states):
-            self._views.start(batch.states)
-        elif self._empty and len(batch.states):
-            rng = np.random.default_rng([self.settings.seed, 2**32])
-            distinct = np.unique(batch.states, axis=0)
-            self._centers = distinct[np.resize(rng.permutation(len(distinct)), self.settings.clusters)]
-            self._prepared = None
+        if self._empty and len(batch.states):
+            self._memory.start(batch.states)
         return batch
 
     def _with_replayed(self, states: Floats) -> Floats:
         """The states and, with views or `replay`, rows of the sample (with repetition): that share of the whole."""
-        share = 0.5 if self._views else self.settings.replay
+        share = self._memory.replay
         old = self._reservoir.draw(round(len(states) * share / (1 - share)), [self.settings.seed, self._updates, 2])
         self._replayed += len(old)
         return np.concatenate([states, old]) if len(old) else states
 
-    def _walk(self, states: Floats) -> Floats:
-        """`step` over states that were read: the gaps it keeps up to date serve the next walk too."""
-        if self._views:
-            paid = self._views.step(states)
-            self._absorbed(states)
-            return paid
-        if auto.chosen(self.settings):
-            paid = auto.step(self, states)
-            self._absorbed(states)
-            return paid
-        from voronaut.kernels import cpu
-
-        kept = self._kept or cpu.keep(self._prepare())
-        done = cpu.step(self._centers, self._counts, cpu.Gaps(*kept), states, self._rules)
-        self._centers, self._counts = done.centers, done.counts
-        self._grown += done.grown
-        self._recomputed += done.recomputed
-        self._absorbed(states, done.kept)
-        return done.rewards
-
-    def _absorbed(self, states: Floats, kept: Any = None) -> None:
+    def _absorbed(self, states: Floats) -> None:
         """Book-keeping after the clusters took in the states."""
-        self._prepared, self._kept = None, kept
         self._reservoir.add(states)
         self._updates += 1
-        if self._views:
-            return
-        mean_gap = float(np.maximum(self.gaps, 0).mean())  # prepares the next rewards too
-        self._floor = LOG_FLOOR * mean_gap if mean_gap > 0 else 1.0
-
-    def _view_centers(self, view: int, own: NDArray[np.int64]) -> NDArray[np.float64]:
-        assert self._views is not None
-        rows = np.zeros((self.settings.clusters, self.dim))
-        rows[:, own] = self._views.centers[view]
-        return np.asarray(self._frame.to_states(rows)[:, own])
 
     def _cells(self) -> tuple[float, NDArray[np.int64]]:
-        """Entropy of the sample, and how many of its states are in each cell, (k,) or with views (V, k)."""
-        sample, k = self._reservoir.sample, self.settings.clusters
-        if not len(sample):
-            return math.nan, np.zeros(k, np.int64)
-        if self.settings.views > 1:  # no cells of whole states: the entropy has its own
-            masses = self._views.masses(sample)  # type: ignore[union-attr]
-            return batch_entropy(self._frame.to_states(sample)), masses
-        if self._views:
-            chosen = self._views.assign(sample)
-            return cell_entropy(sample, chosen, k) + self._frame.log_volume(), np.bincount(chosen, minlength=k)
-        chosen = self._kernel().assign(self._prepare(), sample)
-        return cell_entropy(sample, chosen, k) + self._frame.log_volume(), np.bincount(chosen, minlength=k)
+        """Entropy of the sample of all states, and how many of it are in each cell of each view, (V, k)."""
+        return readout.cells(self._memory, self._frame, self._reservoir.sample)
 
     def _there(self, states: Any) -> Any:
         """The clusters on the device of these states, brought there if they are elsewhere."""

@@ -6,64 +6,48 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme import auto
+from voronaut.bonuses.kme.balanced import KEPT, Balanced
 from voronaut.bonuses.kme.frames import Shifted
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
 
 Arrays = Mapping[str, NDArray[Any]]
-KEPT = ("kept_gap", "kept_bound", "kept_nearest")
 
 
 def to_arrays(kme: "KME") -> dict[str, NDArray[Any]]:
     """Copies of everything learned."""
-    if kme._views:
-        totals = np.array([kme._reservoir.seen, kme._updates, kme._bad, kme._replayed])
-        sample = {"sample": kme._reservoir.sample.copy(), "totals": totals}
-        return {**kme._views.to_arrays(), **kme._frame.to_arrays(), **sample}
-    none = np.zeros(0, kme.settings.dtype)
-    kept = kme._kept or (none, none, np.zeros(0, np.int64))
-    return {
-        "centers": kme._centers.copy(),
-        "counts": kme._counts.copy(),
-        **kme._frame.to_arrays(),
-        "floor": np.array([kme._floor]),
-        "totals": np.array([kme._reservoir.seen, kme._updates, kme._bad, kme._grown, kme._recomputed]),
-        "sample": kme._reservoir.sample.copy(),
-        **{name: array.copy() for name, array in zip(KEPT, kept, strict=True)},
-        **({"margin": np.array([kme._margin])} if auto.chosen(kme.settings) else {}),
-        **({"replayed": np.array([kme._replayed])} if kme.settings.replay else {}),
-    }
+    own = kme._memory
+    rest = (own.grown, own.recomputed) if isinstance(own, Balanced) else (kme._replayed,)
+    totals = np.array([kme._reservoir.seen, kme._updates, kme._bad, *rest])
+    sample = {"sample": kme._reservoir.sample.copy(), "totals": totals}
+    replayed = {"replayed": np.array([kme._replayed])} if kme.settings.replay else {}
+    return {**own.to_arrays(), **kme._frame.to_arrays(), **sample, **replayed}
 
 
 def from_arrays(kme: "KME", arrays: Arrays) -> None:
     """Let a KME take over what `to_arrays` gave; what it had on a device is dropped."""
-    if kme._views:
-        kme._views.from_arrays(arrays)
-        kme._frame, kme._device = kme._frame.from_arrays(arrays), None
-        seen, kme._updates, kme._bad, kme._replayed = (int(n) for n in arrays["totals"])
-        kme._reservoir.restore(arrays["sample"], seen)
-        return
-    kme._centers, kme._counts = arrays["centers"].copy(), arrays["counts"].copy()
-    kme._frame, kme._floor = kme._frame.from_arrays(arrays), float(arrays["floor"][0])
-    kme._margin = float(arrays["margin"][0]) if "margin" in arrays else 0.0
-    kme._replayed = int(arrays["replayed"][0]) if "replayed" in arrays else 0
-    seen, kme._updates, kme._bad, kme._grown, kme._recomputed = (int(n) for n in arrays["totals"])
+    own = kme._memory
+    own.from_arrays(arrays)
+    kme._frame, kme._device = kme._frame.from_arrays(arrays), None
+    seen, kme._updates, kme._bad, *rest = (int(n) for n in arrays["totals"])
+    if isinstance(own, Balanced):
+        own.grown, own.recomputed = rest
+        kme._replayed = int(arrays["replayed"][0]) if "replayed" in arrays else 0
+    else:
+        kme._replayed = rest[0]
     kme._reservoir.restore(arrays["sample"], seen)
-    kept = tuple(arrays[name].copy() for name in KEPT)
-    kme._prepared, kme._kept, kme._device = None, kept if len(kept[0]) else None, None
 
 
 def to_device(kme: "KME", device: Any) -> Any:
     """What a KME has learned, on a device: an `OnDevice`, or an `OnDeviceViews`."""
-    if not kme._views:
+    own, s = kme._memory, kme.settings
+    if isinstance(own, Balanced):
         from voronaut.bonuses.kme.device import OnDevice
 
         return OnDevice(kme, device)
     from voronaut.bonuses.kme.device_views import OnDeviceViews
 
-    own, s = kme._views, kme.settings
     arrays = {
         **own.to_arrays(), **kme._frame.to_arrays(), "columns": own.columns, "margin": own.margins,
         "absorbed": np.array(own.seen), "deviation": np.array(own.deviation), "updates": np.array(kme._updates),
@@ -75,21 +59,20 @@ def to_device(kme: "KME", device: Any) -> Any:
 
 def from_device(kme: "KME", learned: Arrays) -> None:
     """Let a KME take over what the `learned` of an `OnDevice` or an `OnDeviceViews` gave."""
-    if kme._views:
-        seen, updates, absorbed = (int(learned[name]) for name in ("frame.states.seen", "updates", "absorbed"))
-        kme._views.from_arrays({
-            **learned, "margins": learned["margin"], "deviation": learned["deviation"].reshape(1),
-            "passes": np.array([absorbed, updates]),
-        })  # fmt: skip
-        kme._frame, kme._updates, kme._bad = kme._frame.from_arrays(learned), updates, int(learned["bad"])
-        kme._replayed = absorbed - seen
-        kme._reservoir.restore(learned["sample"], seen)
-        return
-    kme._centers, kme._counts = learned["centers"], learned["counts"]
-    kme._frame, kme._floor = Shifted(learned["origin"]), float(learned["floor"])
+    own = kme._memory
     kme._updates, kme._bad = int(learned["updates"]), int(learned["bad"])
-    kme._reservoir.restore(learned["sample"], int(learned["seen"]))
-    kme._prepared = kme._kept = None
+    if isinstance(own, Balanced):
+        own.from_arrays(learned)
+        kme._frame = Shifted(learned["origin"])
+        kme._reservoir.restore(learned["sample"], int(learned["seen"]))
+        return
+    seen, absorbed = int(learned["frame.states.seen"]), int(learned["absorbed"])
+    own.from_arrays({
+        **learned, "margins": learned["margin"], "deviation": learned["deviation"].reshape(1),
+        "passes": np.array([absorbed, kme._updates]),
+    })  # fmt: skip
+    kme._frame, kme._replayed = kme._frame.from_arrays(learned), absorbed - seen
+    kme._reservoir.restore(learned["sample"], seen)
 
 
 def check(arrays: Mapping[str, NDArray[Any]], room: int) -> None:
@@ -106,7 +89,6 @@ def check(arrays: Mapping[str, NDArray[Any]], room: int) -> None:
         "counts must start at 1 and add up to clusters + states (and states replayed)": counts.min() >= 1
         and counts.sum() == clusters + totals[0] + replayed,
         "replayed must not be negative": replayed >= 0,
-        "margin must not be negative": "margin" not in arrays or arrays["margin"][0] >= 0,
         "deviations must not be negative": "frame.deviation" not in arrays or arrays["frame.deviation"].min() >= 0,
         "totals must not be negative": totals.min() >= 0,
         "sample must hold the states seen, up to its size": len(arrays["sample"]) == min(totals[0], room),

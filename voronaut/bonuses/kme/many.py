@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme import auto, many_views
+from voronaut.bonuses.kme import many_views
+from voronaut.bonuses.kme.balanced import Balanced
 
 if TYPE_CHECKING:
     from voronaut.bonuses.kme import KME
@@ -21,31 +22,31 @@ def rewards(members: Sequence["KME"], states: NDArray[Any]) -> NDArray[Any]:
 
     for member in members:
         member._sync()
-    if any(member._empty for member in members) or _own_rules(members[0]):
+    if any(member._empty for member in members) or members[0].settings.replay:
         return np.stack([member.rewards(own) for member, own in zip(members, states, strict=True)])
     own = np.stack([member._read(part).states for member, part in zip(members, states, strict=True)])
-    if members[0]._views:
+    if members[0].settings.views:
         return many_views.rewards(members, own)
-    floors = np.array([member._floor for member in members])
-    return xla.rewards_runs(*_clusters(members), own, members[0]._rules, floors)
+    floors = np.array([_of(member).floor for member in members])
+    return xla.rewards_runs(*_clusters(members), own, _of(members[0]).rules, floors)
 
 
 def update(members: Sequence["KME"], states: NDArray[Any]) -> None:
     """One shuffled pass of each run's clusters over its own states (runs, n, dim)."""
     from voronaut.kernels import xla
 
-    if _own_rules(members[0]) or on_cores():
+    if members[0].settings.replay or on_cores():
         with ThreadPoolExecutor(min(len(members), os.cpu_count() or 1)) as pool:
             list(pool.map(type(members[0]).update, members, states))
         return
     own = np.stack([member._ready(part).states for member, part in zip(members, states, strict=True)])
-    if members[0]._views:
+    if members[0].settings.views:
         many_views.update(members, own)
         return
     shuffled = np.stack([part[member._order(len(part))] for member, part in zip(members, own, strict=True)])
-    centers, counts = xla.update_runs(*_clusters(members), shuffled, members[0]._rules)
+    centers, counts = xla.update_runs(*_clusters(members), shuffled, _of(members[0]).rules)
     for run, member in enumerate(members):
-        member._centers, member._counts = centers[run], counts[run]
+        _of(member).take(centers[run], counts[run])
         member._absorbed(own[run])
 
 
@@ -65,16 +66,16 @@ class Frozen(NamedTuple):
 def frozen(member: "KME") -> Frozen | many_views.Frozen | None:
     """What `pay` needs; None for a KME with features, and for the paper's memory with options of its own."""
     member._sync()
-    if member._views and member.features is None:
+    if member.settings.views and member.features is None:
         return many_views.frozen(member)
-    if member.settings.normalize or member.features is not None or auto.chosen(member.settings):
+    if member.settings.normalize or member.features is not None:
         return None
-    rules, dtype = member._rules, member.settings.dtype
-    step_size, balance, floor = (np.asarray(x, dtype) for x in (rules.step_size, rules.balance, member._floor))
-    lead = (member._counts - member._counts.min()).astype(np.int32)
+    own, dtype = _of(member), member.settings.dtype
+    step_size, balance, floor = (np.asarray(x, dtype) for x in own.rules[:2] + own.rules[3:])
+    lead = (own.counts - own.counts.min()).astype(np.int32)
     origin = np.asarray(member._frame.to_states(np.zeros((1, member.dim)))[0], np.float32)
     is_log, ready = np.asarray(member.settings.objective == "log"), np.asarray(not member._empty)
-    return Frozen(member._centers, lead, origin, step_size, balance, floor, is_log, ready)
+    return Frozen(own.centers, lead, origin, step_size, balance, floor, is_log, ready)
 
 
 def pay(frozen: Frozen | many_views.Frozen, states: Any) -> Any:
@@ -96,7 +97,7 @@ def pay(frozen: Frozen | many_views.Frozen, states: Any) -> Any:
 
 
 def _clusters(members: Sequence["KME"]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    return np.stack([member._centers for member in members]), np.stack([member._counts for member in members])
+    return np.stack([_of(member).centers for member in members]), np.stack([_of(member).counts for member in members])
 
 
 def on_cores() -> bool:
@@ -104,6 +105,7 @@ def on_cores() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def _own_rules(member: "KME") -> bool:
-    """Whether each run has its own κ or α, or mixes old states in: then runs are served one by one."""
-    return auto.chosen(member.settings) or member.settings.replay > 0
+def _of(member: "KME") -> Balanced:
+    own = member._memory
+    assert isinstance(own, Balanced)
+    return own

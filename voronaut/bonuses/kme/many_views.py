@@ -83,7 +83,7 @@ def stacked(members: Sequence["KME"]) -> Any:
 
 
 def _of(member: "KME") -> Any:
-    return member._views
+    return member._memory
 
 
 def _step_size(members: Sequence["KME"]) -> float:

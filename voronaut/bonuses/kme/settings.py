@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 AUTO = "auto"
-COUNTS = "counts"  # κ in running margins of all that was ever counted: a rule that `entropy/` still rests on
 SMALL = 4  # up to so many coordinates the whole state is one view, beyond each coordinate is one
 CLUSTERS = {1: 32, 2: 64}  # of a view of so many coordinates; 300 beyond
 
@@ -18,7 +17,7 @@ class Settings(NamedTuple):
 
     dim: int
     clusters: int
-    step_size: float | str
+    step_size: float
     balance: float | str
     objective: str
     init: str
@@ -55,8 +54,8 @@ def chosen(settings: Settings, views: int | str, view_dim: int | None) -> Settin
         return checked(_filled(settings, usual))
     if _asks_for_the_paper(settings):
         raise ValueError(
-            'objective="log", init="zeros", step_size="auto", normalize and replay go with a number for balance, such '
-            f'as the paper\'s 1e-4; with balance="auto" they are decided. Got {settings}.'
+            'objective="log", init="zeros", normalize and replay go with a number for balance, such as the paper\'s '
+            f'1e-4; with balance="auto" they are decided. Got {settings}.'
         )
     count, size = _views(settings.dim, views, view_dim)
     clusters = 300 if size == settings.dim > 1 else CLUSTERS.get(size, 300)
@@ -69,7 +68,7 @@ def _filled(settings: Settings, usual: Mapping[str, Any]) -> Settings:
 
 
 def _asks_for_the_paper(s: Settings) -> bool:
-    return s.objective != "sqrt" or s.init not in (None, "data") or s.step_size == AUTO or s.normalize or bool(s.replay)
+    return s.objective != "sqrt" or s.init not in (None, "data") or s.normalize or bool(s.replay)
 
 
 def _views(dim: Any, views: int | str, view_dim: int | None) -> tuple[int, int]:
@@ -100,9 +99,9 @@ def checked(settings: Settings) -> Settings:
         if given[name] not in allowed:
             raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {given[name]!r}.")
     step_size, balance, replay = settings.step_size, settings.balance, settings.replay
-    if step_size != AUTO and not (_is_number(step_size) and 0 < float(step_size) < 1):
+    if not _is_number(step_size) or not 0 < step_size < 1:
         raise ValueError(f"step_size (α) must lie between 0 and 1, both excluded; got {step_size!r}.")
-    if balance not in (AUTO, COUNTS) and not (_is_number(balance) and float(balance) >= 0):
+    if balance != AUTO and not (_is_number(balance) and float(balance) >= 0):
         raise ValueError(
             f'balance must be "auto" or, as the paper has it (κ), a number of at least 0; got {balance!r}.'
         )
@@ -112,11 +111,8 @@ def checked(settings: Settings) -> Settings:
         if not isinstance(given[name], bool | np.bool_):
             raise ValueError(f"{name} must be True or False; got {given[name]!r}.")
         given[name] = bool(given[name])
-    return Settings(**given | {"step_size": _plain(step_size), "balance": _plain(balance), "replay": float(replay)})
-
-
-def _plain(value: float | str) -> float | str:
-    return value if isinstance(value, str) else float(value)
+    given |= {"step_size": float(step_size), "replay": float(replay)}
+    return Settings(**given | {"balance": balance if balance == AUTO else float(balance)})
 
 
 def _is_number(value: Any) -> bool:
@@ -129,8 +125,7 @@ def without_retired(params: Mapping[str, Any]) -> dict[str, Any]:
     `chunk` was for CUDA tensors in float64 or without Triton, which it let absorb so many states at once.
     """
     kept = {name: value for name, value in params.items() if name != "chunk"}
-    if "views" not in params and params.get("balance") == AUTO:
-        kept["balance"] = COUNTS  # what "auto" was before there were views
+    _refuse_counts(params)
     if (chunk := params.get("chunk", 1)) != 1:
         warnings.warn(
             f"this KME was saved with chunk={chunk}, which is retired: what it learned is here, and its updates are "
@@ -139,6 +134,18 @@ def without_retired(params: Mapping[str, Any]) -> dict[str, Any]:
             stacklevel=4,
         )
     return kept
+
+
+def _refuse_counts(params: Mapping[str, Any]) -> None:
+    """Refuse what was saved with the rule that now is `entropy.scale_free`; "auto" was its name before views."""
+    balance, step_size = params.get("balance"), params.get("step_size")
+    if balance == "counts" or step_size == AUTO or (balance == AUTO and "views" not in params):
+        raise ValueError(
+            f"this KME was saved with balance={balance!r} and step_size={step_size!r}, a rule that counts every state "
+            "for good. It has left the bonus, because such clusters fall ill on an agent's own stream "
+            f"(docs/balance.md), so this one cannot go on. vn.KME({params.get('dim')}) needs no units either; for "
+            "laws that stay where they are the rule is in voronaut.entropy.scale_free."
+        )
 
 
 def described(settings: Settings) -> str:
@@ -164,3 +171,9 @@ def check_features(features: Any) -> Any:
             "a function: load it with vn.load(path, features=the_same_function)."
         )
     return features
+
+
+def check_whole(settings: Settings, what: str) -> None:
+    """Refuse to show clusters of whole states where there are only parts."""
+    if settings.views > 1:
+        raise AttributeError(f"this KME has {settings.views} views and no {what} of whole states; see .views.")

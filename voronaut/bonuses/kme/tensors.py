@@ -8,7 +8,7 @@ the device. `rewards` and `update` do not, and can be captured in CUDA graphs.
 from collections.abc import Callable
 from typing import Any
 
-from voronaut.bonuses.kme.settings import AUTO, COUNTS, Settings
+from voronaut.bonuses.kme.settings import Settings
 from voronaut.bonuses.states import is_tensor
 
 
@@ -38,11 +38,10 @@ def check_settings(chosen: Settings) -> None:
         raise ValueError(
             "on a GPU the bonus is in its own deviation; pass next_states.cpu() for normalize_bonus=False."
         )
-    if chosen.step_size == AUTO or chosen.balance == COUNTS or chosen.normalize or chosen.replay:
+    if chosen.normalize or chosen.replay:
         raise ValueError(
-            'on a GPU balance must be "auto" or a number and step_size a number, without normalize and replay; pass '
-            f"next_states.cpu() for the rest. Got step_size={chosen.step_size!r}, balance={chosen.balance!r}, "
-            f"normalize={chosen.normalize!r}, replay={chosen.replay!r}."
+            "on a GPU the paper's memory has neither normalize nor replay; pass next_states.cpu() for these. "
+            f"Got normalize={chosen.normalize!r}, replay={chosen.replay!r}."
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import views
+from voronaut import clusters, views
 from voronaut.bonuses.kme.settings import Settings
 
 Floats = NDArray[np.floating[Any]]
@@ -23,7 +23,7 @@ class Viewed:
     """V clusterings: centers (V, k, m), usage (V, k), margins (V,) and the deviations of what each pays (V,)."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        self.settings, self.replay = settings, 0.5  # of what a pass absorbs
         v, k, m = settings.views, settings.clusters, settings.view_dim
         self.columns = views.columns(settings.dim, v, m, settings.seed)
         self.centers: Floats = np.zeros((v, k, m), settings.dtype)
@@ -45,8 +45,9 @@ class Viewed:
         paid = kernel().rewards(self.prepared(), self.weights(), states, s.step_size, s.threads)
         return np.asarray(paid, s.dtype)
 
-    def update(self, states: Floats) -> None:
+    def update(self, states: Floats, order: NDArray[np.int64]) -> None:
         """Absorb states (n, d) in the given order, and learn in which unit they are paid."""
+        states = states[order]
         self.take(kernel().update(self._views(), states, self.settings.step_size))
         self.measure(kernel().each(self.prepared(), states[:MEASURED], self.settings.step_size))
 
@@ -87,14 +88,21 @@ class Viewed:
         """min_{j≠i} ‖μ_i − μ_j‖ within each view, in deviations of the states, (V, k)."""
         return np.asarray(kernel().gaps(self._views()), np.float64)
 
-    def assign(self, states: Floats) -> NDArray[np.int64]:
-        """The cell of each state (n, d) in the first view, (n,)."""
-        return np.asarray(kernel().assign(self._views(), states)[0])
+    def objective_value(self) -> float:
+        """Σ √gap over all clusters of all views."""
+        return float(clusters.sqrt(self.gaps()).sum())
 
-    def masses(self, states: Floats) -> NDArray[np.int64]:
-        """How many of the states (n, d) are in each cell of each view, (V, k)."""
-        k = self.settings.clusters
-        return np.stack([np.bincount(own, minlength=k) for own in kernel().assign(self._views(), states)])
+    def assign(self, states: Floats) -> NDArray[np.int64]:
+        """The cell of each state (n, d) in each view, (V, n)."""
+        return np.asarray(kernel().assign(self._views(), states))
+
+    def centers_of(self, view: int) -> Floats:
+        """Centers (k, m) of a view."""
+        return np.asarray(self.centers[view])
+
+    def metrics(self) -> dict[str, float]:
+        """What only this memory tells."""
+        return {"bonus_deviation": self.deviation}
 
     def convert(self, old: Any, new: Any) -> None:
         """Bring the centers along from one frame to the next."""

@@ -9,8 +9,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from voronaut import files
 from voronaut.experiments.balance import judge, record
+from voronaut.helpers import files
 
 __all__ = ["reproduce"]
 WORK = Path("runs/balance")

@@ -14,7 +14,7 @@ import numpy as np
 from voronaut.experiments.balance import streams
 from voronaut.experiments.balance.learner import SCALES, Choice, Floats, Learner
 from voronaut.experiments.balance.loops import Options
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 FOLDER = Path("results/balance")
 SEEDS, ROLLOUTS, LOOK, FRESH = 3, 24, 20, 60_000

@@ -1,4 +1,4 @@
-"""The rule of `voronaut/usage.py` compiled, with switches for all that was tried beside it.
+"""The rule of `usage.py` compiled, with switches for all that was tried beside it.
 
 Usage is kept as u_i / (1 − b/k)^t, so that a state changes the winner's alone, and the least used cluster is looked for
 again only after its own usage has changed: O(k) numbers per state beyond the distances, as with counts.
@@ -24,7 +24,7 @@ class Options(NamedTuple):
     clip: float = 10.0  # inf: every margin counts in full
     near: float = 1.0  # margins within which a state counts less; 0: all states count
     split: float = 10.0  # 1: a split puts the new center on the state
-    eta: float = 0.0  # handicap per lifetime count, in margins (balance="auto")
+    eta: float = 0.0  # handicap per lifetime count, in margins (entropy/scale_free)
     kappa: float = 0.0  # handicap per lifetime count, in the states' unit (the paper's balance)
     young: float = 1.0  # α = max(floor, young/n); 0: α = floor
 

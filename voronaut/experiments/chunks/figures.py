@@ -7,7 +7,7 @@ import numpy as np
 
 from voronaut.experiments.chunks.run import FIGURES, FOLDER
 from voronaut.experiments.chunks.tables import NAMES, numbers, read
-from voronaut.plotting import figure
+from voronaut.helpers.plotting import figure
 
 LINES = {"frozen": ("#c8443f", "o"), "exact": ("#2a9d62", "s"), "shuffle": ("#3b6fb6", ""), "double": ("0.45", "")}
 

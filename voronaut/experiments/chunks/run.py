@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from voronaut import machine
 from voronaut.entropy.cells import cell_entropy
 from voronaut.experiments.chunks import loops
+from voronaut.helpers import machine
 from voronaut.kernels import cpu
 from voronaut.kernels.cpu.distances import Floats, Ints, padded, scratch
 from voronaut.kernels.rules import Rules

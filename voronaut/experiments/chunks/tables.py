@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from voronaut.experiments.chunks.run import FOLDER
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 NAMES = {
     "frozen": "frozen assignments",

@@ -9,7 +9,7 @@ import numpy as np
 from voronaut.experiments.common import stats
 from voronaut.experiments.common.results import Result
 from voronaut.experiments.common.sweep import Cell
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 from voronaut.tasks.table import TASKS
 
 NAMES = {"none": "PPO", "kme": "PPO + KME", "rnd": "PPO + RND", "re3": "PPO + RE3"}

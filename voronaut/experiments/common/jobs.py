@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from voronaut import files, machine
+from voronaut.helpers import files, machine
 
 Values = dict[str, Any]
 Results = Mapping[str, Values]  # by "part/name"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import files, machine
+from voronaut.helpers import files, machine
 from voronaut.training.config import Config, Method
 from voronaut.training.watching import logs
 
@@ -80,7 +80,7 @@ def measured(rows: list[dict[str, Any]]) -> dict[str, Any]:
         # The sums hold the compiling of the first rollout; the median does not.
         "median_seconds": {key: round(float(np.median([row[key] for row in rows])), 6) for key in timed},
         "last_metrics": {key: value for key, value in rows[-1].items() if "/" in key},
-        "curve": {key: [_short(row[key]) for row in rows] for key in CURVES},
+        "curve": {key: [short(row[key]) for row in rows] for key in CURVES},
     }
 
 
@@ -88,7 +88,7 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def _short(value: float | None) -> float | None:
+def short(value: float | None) -> float | None:
     return value if value is None or isinstance(value, int) else float(f"{value:.5g}")
 
 

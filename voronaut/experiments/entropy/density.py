@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme import KME
 from voronaut.entropy.density import Cells, measure, spread
+from voronaut.entropy.scale_free import kernel
+from voronaut.entropy.scale_free.stream import ScaleFree
 from voronaut.experiments.common.drawing import GREY, not_run
 from voronaut.experiments.common.jobs import Job, Results, Values
-from voronaut.kernels.cpu import scale_free
-from voronaut.markdown import table
-from voronaut.plotting import figure
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 
 Floats = NDArray[np.float64]
 CLUSTERS = (10, 30, 100, 300, 1000)
@@ -72,14 +72,13 @@ SHAPES = {
 def work(shape: str, dim: int, clusters: int, seed: int, points: int) -> Values:
     """Cluster points of the law, measure the cells, and compare 1/(k m) with p; then balance further and compare."""
     law, rng = SHAPES[shape], np.random.default_rng([seed, 31])
-    kme = KME(dim, clusters=clusters, balance="counts", step_size="auto", init="data", seed=seed, dtype="float64")
+    made = ScaleFree(dim, clusters, seed=seed, dtype="float64")
     for _ in range(0, points, BATCH):
-        kme.update(law.sample(min(BATCH, points), dim, rng))
-    balance = kme.metrics()["balance"]
-    told = {"online": compare(law, kme.centers, kme.counts, balance, seed)}
+        made.update(law.sample(min(BATCH, points), dim, rng))
+    told = {"online": compare(law, made.centers, made.counts, made.balance, seed)}
     if dim == 1:
         told["quantiles"] = compare(law, quantiles(law, clusters), np.ones(clusters, np.int64), 0.0, seed)
-    centers, counts, balance = slower(law, kme.centers, kme.counts, balance, points, rng)
+    centers, counts, balance = slower(law, made.centers, made.counts, made.balance, points, rng)
     return {**told, "slower": compare(law, centers, counts, balance, seed)}
 
 
@@ -99,7 +98,7 @@ def slower(
         counts = 1 + np.round((counts - counts.min()) * (eta / smaller)).astype(np.int64)
         states, eta = law.sample(points, centers.shape[1], rng), smaller
         order = np.arange(len(states))
-        moved, counts, margin = scale_free.update(centers, counts, margin, states, order, eta=eta, floor=floor)
+        moved, counts, margin = kernel.update(centers, counts, margin, states, order, eta=eta, floor=floor)
         centers = moved.astype(np.float64)
     return centers, counts, eta * margin
 

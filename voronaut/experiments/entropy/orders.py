@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,16 +11,18 @@ from numpy.typing import NDArray
 
 from voronaut import presets
 from voronaut.bonuses.kme import KME
+from voronaut.entropy.scale_free.stream import ScaleFree
 from voronaut.experiments.common.drawing import GREY, NOT_RUN, not_run
 from voronaut.experiments.common.jobs import Job, Results, Values
 from voronaut.experiments.entropy.curves import curves, falling, finite, line
-from voronaut.markdown import table
-from voronaut.plotting import figure
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 
 Floats = NDArray[np.float64]
 CHECKPOINTS = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 SEEDS = 5
 BATCH = 1_000
+CLUSTERS = 300  # of every way
 COLORS = ("#1f3d7a", "#3b7dd8", "#2a9d62", "#e0a21e", "#d9692b", "#a3262a")
 READ_OUTS = ("objective", "entropy", "entropy_bound")
 
@@ -59,10 +62,10 @@ CLOUDS = {
     "medium": Cloud("N(0.01)", ((0.0, 0.0),), 0.01),
     "narrow": Cloud("N(0.001)", ((0.0, 0.0),), 0.001),
 }
-WAYS: Mapping[str, Mapping[str, Any]] = {
-    "zeros": presets.paper().kme,  # the paper's numbers, and its start
-    "data": {**presets.paper().kme, "init": "data"},
-    "auto": {"clusters": 300, "balance": "counts", "step_size": "auto", "init": "data"},
+WAYS: Mapping[str, Any] = {
+    "zeros": partial(KME, **presets.paper().kme),  # the paper's numbers, and its start
+    "data": partial(KME, **{**presets.paper().kme, "init": "data"}),
+    "auto": ScaleFree,
 }
 LABELS = {
     "zeros": "the paper's numbers,\ncenters start at 0",
@@ -77,7 +80,7 @@ def work(cloud: str, way: str, seed: int, points: int, batch: int) -> Values:
     The paper's numbers go state by state (Algorithm 1), which counts recomputations; the rest in shuffled batches.
     """
     law, rng = CLOUDS[cloud], np.random.default_rng([seed, 17])
-    kme = KME(2, seed=seed, **WAYS[way])
+    kme = WAYS[way](2, seed=seed)
     rows: dict[str, list[float]] = {name: [] for name in ("points", "objective", "entropy", "entropy_bound", "cv")}
     absorb = kme.update if way == "auto" else kme.step
     for done in range(batch, points + 1, batch):
@@ -89,7 +92,8 @@ def work(cloud: str, way: str, seed: int, points: int, batch: int) -> Values:
                 rows[name].append(finite(metrics[name]))
             rows["cv"].append(round(metrics["cell_mass_cv"], 4))
     centers = [[round(float(x), 3) for x in center] for center in kme.centers] if seed == 0 else []
-    return {**rows, "grown": metrics["grown_gaps"], "recomputed": metrics["recomputed_gaps"], "centers": centers}
+    counted = {name: metrics.get(f"{name}_gaps", 0.0) for name in ("grown", "recomputed")}
+    return {**rows, **counted, "centers": centers}
 
 
 def jobs(seeds: int = SEEDS, points: int = CHECKPOINTS[-1]) -> list[Job]:
@@ -149,7 +153,7 @@ def draw_orders(found: Results, path: Path) -> Path:
         for axes, (way, title) in zip(grid, LABELS.items(), strict=True):
             for color, (name, cloud) in zip(COLORS, CLOUDS.items(), strict=True):
                 names = [f"orders/{name}-{way}-{seed}" for seed in range(SEEDS)]
-                line(axes, curves(found, names, "objective"), color, cloud.label, WAYS[way]["clusters"])
+                line(axes, curves(found, names, "objective"), color, cloud.label, CLUSTERS)
             if not axes.lines:
                 not_run(axes)
                 continue

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +10,18 @@ import numpy as np
 
 from voronaut import presets
 from voronaut.bonuses.kme import KME
+from voronaut.entropy.scale_free.stream import ScaleFree
 from voronaut.experiments.common.drawing import GREY, NOT_RUN
 from voronaut.experiments.common.jobs import Job, Results, Values
-from voronaut.markdown import table
-from voronaut.plotting import figure
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 
 DIMS = (2, 8, 17, 64)
 SHIFTS = (3.0, 10.0)  # in deviations, along one diagonal
 SEEDS = 3
 BATCH = 10_000
 SETTLE, FOLLOW = 300_000, 300_000
-WAYS: Mapping[str, Mapping[str, Any]] = {
-    "paper": {**presets.paper().kme, "init": "data"},
-    "auto": {"clusters": 300, "balance": "counts", "step_size": "auto", "init": "data"},
-}
+WAYS: Mapping[str, Any] = {"paper": partial(KME, **{**presets.paper().kme, "init": "data"}), "auto": ScaleFree}
 LABELS = {"paper": "κ = 1e-4, α = 0.05", "auto": "scale-free"}
 COLORS = {"paper": GREY, "auto": "#2a9d62"}
 
@@ -30,7 +29,7 @@ COLORS = {"paper": GREY, "auto": "#2a9d62"}
 def work(dim: int, shift: float, way: str, scale: float, seed: int, settle: int, follow: int) -> Values:
     """N(0, I), then N(shift, I): cell masses before, and the share of cells in use as the points come after."""
     rng = np.random.default_rng([seed, 29])
-    kme = KME(dim, seed=seed, **WAYS[way])
+    kme = WAYS[way](dim, seed=seed)
     away = shift / np.sqrt(dim)
     for _ in range(0, settle, BATCH):
         kme.update(scale * rng.normal(size=(BATCH, dim)))
@@ -46,11 +45,11 @@ def work(dim: int, shift: float, way: str, scale: float, seed: int, settle: int,
     }  # fmt: skip
 
 
-def _masses(kme: KME, points: Any) -> Any:
+def _masses(kme: KME | ScaleFree, points: Any) -> Any:
     """How many of the points are in each cell of the clusters as they are."""
     from voronaut.kernels import cpu
 
-    balance = kme.metrics().get("balance", kme.settings.balance)
+    balance = kme.balance if isinstance(kme, ScaleFree) else kme.settings.balance
     view = cpu.prepare(np.ascontiguousarray(kme.centers), kme.counts, float(balance))
     return np.bincount(cpu.assign(view, np.ascontiguousarray(points, np.float64)), minlength=len(kme.counts))
 

@@ -9,8 +9,8 @@ from voronaut import presets
 from voronaut.bonuses.kme import KME
 from voronaut.experiments.common.drawing import NOT_RUN
 from voronaut.experiments.common.jobs import Job, Results, Values
-from voronaut.markdown import table
-from voronaut.plotting import figure
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 
 DIMS = (2, 4, 17, 64)
 POINTS = 300_000

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from voronaut import presets
 from voronaut.bonuses.kme import KME
+from voronaut.entropy.scale_free.stream import ScaleFree
 from voronaut.experiments.common.drawing import NOT_RUN, not_run
 from voronaut.experiments.common.jobs import Job, Results, Values
 from voronaut.experiments.entropy.curves import curves, falling, finite, line
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import figure
 from voronaut.kernels.compiled import compiled
-from voronaut.markdown import table
-from voronaut.plotting import figure
 
 Floats = NDArray[np.float64]
 DIMS = (2, 4, 64)
@@ -26,10 +28,7 @@ CHECKPOINTS = (1_000, 10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 SEEDS = 3
 COLORS = ("#3b6fb6", "#e08a1e", "#c8443f")
 BATCH = 1_000
-WAYS: Mapping[str, Mapping[str, Any]] = {
-    "zeros": presets.paper().kme,
-    "auto": {"clusters": 300, "balance": "counts", "step_size": "auto", "init": "data", "replay": 0.5},
-}
+WAYS: Mapping[str, Any] = {"zeros": partial(KME, **presets.paper().kme), "auto": partial(ScaleFree, replay=0.5)}
 
 
 @compiled
@@ -92,7 +91,7 @@ def work(sampler: str, dim: int, variance: float, seed: int, points: int, batch:
     """Walk from 0, cluster the states as they come, and read the clusters at the checkpoints."""
     plant(seed)
     place, out = np.zeros(dim), np.empty((batch, dim))
-    ways = {way: KME(dim, seed=seed, **options) for way, options in WAYS.items()}
+    ways = {way: make(dim, seed=seed) for way, make in WAYS.items()}
     absorb = {"zeros": ways["zeros"].step, "auto": ways["auto"].update}
     rows: dict[str, list[Any]] = {
         "points": [],

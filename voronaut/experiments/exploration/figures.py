@@ -11,7 +11,7 @@ from voronaut.experiments.common.drawing import CURVES
 from voronaut.experiments.common.results import Result
 from voronaut.experiments.common.sweep import Cell, Plan
 from voronaut.experiments.exploration.run import FIGURES, PLAN
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 from voronaut.tasks.table import TASKS
 
 Data = Mapping[str, drawing.Runs]  # by cell

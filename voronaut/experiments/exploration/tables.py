@@ -20,7 +20,7 @@ from voronaut.experiments.exploration.figures import (
     normalised,
 )
 from voronaut.experiments.exploration.run import PLAN
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 SHORT = {"area": "mean return", "final": "final return"}
 PROGRESS = 10.0  # a mean final return of 1 % of the highest possible

@@ -12,11 +12,10 @@ from typing import Any
 
 from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.figures import FIGURES, draw
-from voronaut.experiments.hard.settings import CELLS, FOLDER, FURTHER, LONG, METHODS, PLAN, WORK, Cell, Wanted
-from voronaut.experiments.hard.tables import computed
+from voronaut.experiments.hard.settings import CELLS, DENSE, EVERY, FOLDER, METHODS, PLANS, WORK, Cell, Wanted
+from voronaut.experiments.hard.tables import computed, dense
 
-EVERY = {**CELLS, **LONG}
-__all__ = ["best_policy", "choose", "computed", "draw", "reproduce"]
+__all__ = ["best_policy", "choose", "computed", "dense", "draw", "reproduce"]
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -45,7 +44,9 @@ def reproduce(options: argparse.Namespace) -> int:
 def choose(options: argparse.Namespace) -> list[Wanted]:
     """What of the plan is asked for: --cells CELL:METHOD+METHOD,…, or --only and --method; and --seeds."""
     texts = [text for part in [*(options.cells or []), *options.only] for text in part.split(",") if text]
-    asked = [_asked(text, options.methods or ()) for text in texts] or [(name, options.methods or ()) for name in CELLS]
+    asked = [_asked(text, options.methods or ()) for text in texts] or [
+        (name, options.methods or ()) for name in (*CELLS, *DENSE)
+    ]
     return [wanted for cell, methods in asked for wanted in _wanted(cell, tuple(methods), options.seeds)]
 
 
@@ -58,7 +59,7 @@ def _asked(text: str, methods: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 def _wanted(cell: str, methods: Sequence[str], seeds: Sequence[int] | None) -> list[Wanted]:
     """The plan's runs of a cell, or those of some methods; with other seeds than the plan's if they are given."""
-    planned = {name: each.seeds for each in (*PLAN, *FURTHER) if each.cell == cell for name in each.methods}
+    planned = {name: each.seeds for each in PLANS if each.cell == cell for name in each.methods}
     for name in methods:
         if name not in METHODS:
             raise ValueError(f"there is no method {name!r}; methods: {', '.join(METHODS)}.")

@@ -10,8 +10,19 @@ from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.exploration.run import PLAN as PPO_PLAN
 from voronaut.experiments.hard import results
 from voronaut.experiments.hard.results import Result
-from voronaut.experiments.hard.settings import ABLATED, ABLATIONS, CELLS, COMPARED, FOLDER, MAIN, METHODS, RIVALS, Cell
-from voronaut.plotting import COLORS, figure
+from voronaut.experiments.hard.settings import (
+    ABLATED,
+    ABLATIONS,
+    CELLS,
+    COMPARED,
+    DENSE,
+    FOLDER,
+    MAIN,
+    METHODS,
+    RIVALS,
+    Cell,
+)
+from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/hard")
 SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY}
@@ -37,18 +48,19 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     data = load(folder)
     compared = {cell: {m: data[cell].get(m, []) for m in ("kme", *RIVALS, "none")} for cell in COMPARED}
     ablated = {ABLATED: {m: data[ABLATED].get(m, []) for m in ("kme", *ABLATIONS)}}
-    paths = {name: figures / f"{name}.png" for name in ("curves", "discovery", "rivals", "ablations")}
-    curves(paths["curves"], data, ppo())
+    paths = {name: figures / f"{name}.png" for name in ("curves", "discovery", "rivals", "ablations", "dense")}
+    curves(paths["curves"], data, CELLS, ppo())
+    curves(paths["dense"], data, DENSE, {})
     discovery(paths["discovery"], data)
     scores(paths["rivals"], compared, 2)
     scores(paths["ablations"], ablated, 1)
     return list(paths.values())
 
 
-def curves(path: Path, data: Data, before: Mapping[str, float]) -> None:
-    """The acting exploiter's return in eight panels, its scores at the end, and where PPO + KME ended as a line."""
-    with figure(path, columns=4, rows=2, size=(13, 6.6)) as grid:
-        for axes, cell in zip(np.ravel(grid), CELLS.values(), strict=True):
+def curves(path: Path, data: Data, cells: Mapping[str, Cell], before: Mapping[str, float]) -> None:
+    """The acting exploiter's return, four panels in a row; scores at the end, and where PPO + KME ended as a line."""
+    with figure(path, columns=4, rows=len(cells) // 4, size=(13, 3.3 * len(cells) // 4)) as grid:
+        for axes, cell in zip(np.ravel(grid), cells.values(), strict=True):
             _panel(axes, cell, data[cell.name], before.get(cell.name))
         _legend(np.ravel(grid))
 
@@ -64,7 +76,7 @@ def _panel(axes: Any, cell: Cell, runs: Runs, before: float | None) -> None:
         axes.axhline(before, color=drawing.GREY, linestyle="--", linewidth=1.2, label="PPO + KME after 5M steps")
     axes.set(xlabel="million steps", xlim=(0, 1.04 * cell.steps / 1e6))
     axes.set_ylim(0, max(axes.get_ylim()[1], 1.0))
-    axes.set_ylabel("return" if cell.name in ("cheetah-0.25", "acrobot") else "")
+    axes.set_ylabel("return" if cell.name in ("cheetah-0.25", "acrobot", "cheetah-dense") else "")
 
 
 def _band(axes: Any, some: Sequence[Result], method: str) -> None:

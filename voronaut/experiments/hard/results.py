@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import files, npz
 from voronaut.experiments.common import stats
 from voronaut.experiments.hard import settings
-from voronaut.experiments.hard.settings import CELLS, FURTHER, LONG, METHODS, PLAN, Cell, Wanted
+from voronaut.experiments.hard.settings import CELLS, EVERY, METHODS, PLANS, Cell, Wanted
+from voronaut.helpers import files, npz
 
 COLUMNS = ("env_steps", "exploiter_return", "explorer_return", "rewarded_steps", "top_dense_reward", "seconds")
 POLICIES = "policies"  # in the folder of results: the best of every cell
@@ -69,8 +69,8 @@ def read(path: Path) -> Result:
 
 def find(
     folder: Path,
-    plan: Sequence[Wanted] = (*PLAN, *FURTHER),
-    cells: Mapping[str, Cell] = MappingProxyType({**CELLS, **LONG}),
+    plan: Sequence[Wanted] = PLANS,
+    cells: Mapping[str, Cell] = MappingProxyType(EVERY),
     numbers: Mapping[str, Any] | None = None,
 ) -> Found:
     """What there is of a plan. Files that are damaged, or of runs with other settings, are named and left out.
@@ -151,7 +151,7 @@ def keep_best(folder: Path, cell: str, about: Mapping[str, Any], policy: Path) -
 
 def best_policy(name: str, folder: Path) -> Path:
     """The file of a cell's best policy, by the cell's name or by that of its task (then its first cell's)."""
-    cells = [cell for cell in (*CELLS.values(), *LONG.values()) if name in (cell.name, cell.task)]
+    cells = [cell for cell in EVERY.values() if name in (cell.name, cell.task)]
     paths = [path for cell in cells if (path := folder / POLICIES / f"{cell.name}.npz").exists()]
     if not cells:
         raise ValueError(f"there is no hard/{name}; there are {', '.join(f'hard/{cell}' for cell in CELLS)}.")

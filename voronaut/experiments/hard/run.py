@@ -14,10 +14,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import files, machine, npz
 from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.judge import Evaluations, Judge, judged
 from voronaut.experiments.hard.settings import EPISODES, METHODS, Cell, Wanted
+from voronaut.helpers import files, machine, npz
 from voronaut.tasks.base import Step, VectorTask
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, folder, loop, policy

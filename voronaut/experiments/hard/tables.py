@@ -15,6 +15,7 @@ from voronaut.experiments.hard.settings import (
     ABLATIONS,
     CELLS,
     COMPARED,
+    DENSE,
     FOLDER,
     LONG,
     MAIN,
@@ -23,9 +24,16 @@ from voronaut.experiments.hard.settings import (
     RIVALS,
     Cell,
 )
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 NOTHING = "Nothing has been run yet."
+# Means of others at a million steps of the dense tasks, as they print them.
+PUBLISHED = {
+    "cheetah-dense": {"SAC": 805, "SimbaV2": 920, "BRO": 867, "MR.Q": 914},
+    "walker-dense": {"SAC": 622, "SimbaV2": 817, "BRO": 824, "MR.Q": 794},
+    "quadruped-dense": {"SAC": 196, "SimbaV2": 936, "BRO": 889, "MR.Q": 948},
+    "humanoid-dense": {"SAC": 117, "SimbaV2": 195, "BRO": 297, "MR.Q": 200},
+}
 Some = Sequence[Result]
 
 
@@ -153,6 +161,14 @@ def ablations(data: Data) -> str:
     kme = [["pair + KME", mean(data[ABLATED]["kme"]), "", ""]] if data[ABLATED].get("kme") else []
     head = [CELLS[ABLATED].title, "score", "P(pair + KME better)", "p"]
     return table(head, kme + rows) if rows else NOTHING
+
+
+def dense(folder: Path = FOLDER) -> dict[str, str]:
+    """The learner without a bonus on dense rewards, beside what others have published: a part of docs/pair.md."""
+    data = figures.load(folder)
+    rows = [[cell.title, mean(data[name].get("none", [])), *map(str, PUBLISHED[name].values())]
+            for name, cell in DENSE.items()]  # fmt: skip
+    return {"dense": table(["task, 1M steps", "this SAC", *next(iter(PUBLISHED.values()))], rows)}
 
 
 def discovery(data: Data) -> str:

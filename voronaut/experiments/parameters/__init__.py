@@ -17,8 +17,8 @@ from voronaut.experiments.common import drawing, sweep
 from voronaut.experiments.common.results import Result
 from voronaut.experiments.common.sweep import Cell, Data, Plan
 from voronaut.experiments.exploration.run import FIGURES
-from voronaut.markdown import table
-from voronaut.plotting import COLORS
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import COLORS
 from voronaut.training.population import ABSORB, ONLINE, SHUFFLED, Population, Stack
 
 __all__ = ["PLAN", "computed", "draw", "reproduce"]

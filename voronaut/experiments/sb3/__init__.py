@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from voronaut import machine
 from voronaut.experiments.common import drawing, results, sweep
 from voronaut.experiments.common.results import Result
 from voronaut.experiments.common.sweep import Cell, Plan
 from voronaut.experiments.exploration import run as exploration
 from voronaut.experiments.exploration.run import FIGURES
-from voronaut.markdown import table
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers import machine
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import COLORS, figure
 from voronaut.training.config import Config
 from voronaut.training.watching.progress import display
 

@@ -10,8 +10,8 @@ from voronaut import presets
 from voronaut.experiments.common import drawing, sweep
 from voronaut.experiments.common.sweep import Cell, Plan
 from voronaut.experiments.exploration.run import FIGURES, beside
-from voronaut.markdown import table
-from voronaut.plotting import COLORS
+from voronaut.helpers.markdown import table
+from voronaut.helpers.plotting import COLORS
 
 __all__ = ["PLAN", "computed", "draw", "reproduce"]
 

@@ -1,7 +1,6 @@
 """The kernel of a CPU (numba): `prepare`, `assign`, `rewards`, `update`; `keep` and `step` for Algorithm 1.
 
-The rule without units is in `scale_free`, with an `update` and a `step` of its own, and many small clusterings at once
-are in `views`, with all of these. Nothing here knows about environments, files or options.
+Many small clusterings at once are in `views`, with all of these. Nothing here knows environments, files or options.
 """
 
 from voronaut.kernels.cpu import views

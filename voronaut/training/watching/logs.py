@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from voronaut import files
+from voronaut.helpers import files
 from voronaut.training.watching.board import Board
 
 NAME = "progress.jsonl"

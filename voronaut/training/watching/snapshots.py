@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut import npz
 from voronaut.bonuses.base import HasCenters
+from voronaut.helpers import npz
 
 FOLDER = "clusters"
 EVEN = 40  # snapshots at even distances; the first few rollouts, where centers spread out, get some more

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from voronaut import files
-from voronaut.missing import missing
+from voronaut.helpers import files
+from voronaut.helpers.missing import missing
 from voronaut.training.config import Config
 from voronaut.training.watching.board import scalars
 

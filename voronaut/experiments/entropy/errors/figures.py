@@ -10,7 +10,7 @@ from voronaut.experiments.common.drawing import GREY, not_run
 from voronaut.experiments.common.jobs import Results
 from voronaut.experiments.entropy.errors import run
 from voronaut.experiments.entropy.errors.rivals import RIVALS
-from voronaut.plotting import figure
+from voronaut.helpers.plotting import figure
 
 METHODS = {
     "mixture": ("#2a9d62", "KMeansEntropy"),

@@ -21,19 +21,19 @@ def neighbours(points: Floats, seed: int = 0) -> float:
     from scipy.special import digamma
 
     n, dim = points.shape
-    distances = _by_tree(points) if dim <= TREE_UP_TO else np.sqrt(_by_loop(np.ascontiguousarray(points.T)))
+    distances = by_tree(points) if dim <= TREE_UP_TO else np.sqrt(by_loop(np.ascontiguousarray(points.T)))
     mean = float(np.log(np.maximum(distances, np.finfo(np.float64).tiny)).mean())
     return float(digamma(n) - digamma(NEIGHBOURS) + log_ball(dim) + dim * mean)
 
 
-def _by_tree(points: Floats) -> Floats:
+def by_tree(points: Floats) -> Floats:
     from scipy.spatial import cKDTree
 
     return np.asarray(cKDTree(points).query(points, k=[NEIGHBOURS + 1])[0][:, 0])
 
 
 @compiled
-def _by_loop(columns: Floats) -> Floats:
+def by_loop(columns: Floats) -> Floats:
     """Squared distance of each point to its 3rd neighbour, points as columns (d, n): every pair is looked at."""
     dim, n = columns.shape
     found, squares, least = np.empty(n), np.empty(n), np.empty(NEIGHBOURS + 1)

@@ -10,7 +10,7 @@ from voronaut.entropy.laws import COVERED
 from voronaut.experiments.common.drawing import NOT_RUN
 from voronaut.experiments.common.jobs import Results, Values
 from voronaut.experiments.entropy.errors import run, units
-from voronaut.markdown import table
+from voronaut.helpers.markdown import table
 
 RIVALS = {"knn": "kNN", "kde": "KDE", "gmm": "GMM", "gaussian": "one Gaussian"}
 

@@ -5,17 +5,19 @@ import pytest
 
 from tests.training.toys import Counter, small
 from voronaut.learners import ppo
-from voronaut.training import rollout
+from voronaut.training import on_policy
 from voronaut.training.on_policy import PPOTrainer
 
 
-def collected(limit: int = 3, terminates: bool = False) -> tuple[rollout.Rollout, rollout.Running, list[list[float]]]:
+def collected(
+    limit: int = 3, terminates: bool = False
+) -> tuple[on_policy.Rollout, on_policy.Running, list[list[float]]]:
     settings = ppo.Settings(envs=2, rollout=8)
     task = Counter(4, limit, terminates)
     params = ppo.init([np.random.default_rng(s) for s in (0, 1)], 2, 1, settings).params
-    room = rollout.empty(2, settings, 2, 1)
-    start = rollout.Running(task.reset().reshape(2, 2, 2).copy(), np.zeros((2, 2)))
-    running, finished = rollout.collect(task, params, np.zeros((2, 4, 2, 1), np.float32), start, room)
+    room = on_policy.empty(2, settings, 2, 1)
+    start = on_policy.Running(task.reset().reshape(2, 2, 2).copy(), np.zeros((2, 2)))
+    running, finished = on_policy.collect(task, params, np.zeros((2, 4, 2, 1), np.float32), start, room)
     return room, running, finished
 
 
@@ -51,7 +53,7 @@ def test_the_bonus_reaches_the_advantage_by_the_hand_computed_amount(
     monkeypatch.setattr(ppo, "learn", spy)
     noise = np.zeros((1, 8, 2, 1), np.float32)
     trainer.running = trainer._start(trainer.task.reset())
-    rollout.collect(trainer.task, trainer.agent.params, noise, trainer.running, trainer.room)
+    on_policy.collect(trainer.task, trainer.agent.params, noise, trainer.running, trainer.room)
     bonus = np.zeros((1, 8, 2), np.float32)
     for amount in (0, 1):
         bonus[0, 6, 1] = amount

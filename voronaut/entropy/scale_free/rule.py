@@ -1,6 +1,6 @@
 """Clusters that know no units, in plain NumPy: κ follows the margins of the decisions, α each cluster's age.
 
-The judge of `balance="counts"` and `step_size="auto"`, as `clusters` is of the paper's rule.
+The judge of `kernel.py`, as `voronaut/clusters.py` is of the paper's rule.
 """
 
 from typing import NamedTuple
@@ -20,20 +20,13 @@ class Grown(NamedTuple):
     closest: float
 
 
-def balance_of(margin: float, eta: float, balance: float = 0.0) -> float:
-    """κ = η m."""
-    return balance + eta * margin
-
-
-def absorb(
-    grown: Grown, state: ref.Array, *, eta: float, floor: float, balance: float = 0.0, share: float = 1.0
-) -> Grown:
+def absorb(grown: Grown, state: ref.Array, *, eta: float, floor: float) -> Grown:
     """One state: decide with κ = η m, take its margin into m, move the winner by max(floor, 1/n)."""
     clusters, margin, closest = grown
-    kappa = balance_of(margin, eta, balance)
+    kappa = eta * margin
     adjusted = np.sqrt(((clusters.centers - state) ** 2).sum(axis=1)) + ref.weights(clusters, kappa)
     best, second = np.sort(adjusted)[:2]
     seen = clusters.counts.sum() - len(clusters.counts)
-    alpha = max(floor, share / (clusters.counts[int(np.argmin(adjusted))] + 1))
+    alpha = max(floor, 1 / (clusters.counts[int(np.argmin(adjusted))] + 1))
     after = ref.absorb(clusters, state, alpha, kappa)
     return Grown(after, margin + max(RATE, 1 / (seen + 1)) * (second - best - margin), min(closest, second - best))

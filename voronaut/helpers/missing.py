@@ -17,7 +17,7 @@ def install(package: str, extra: str) -> ImportError:
 
 def pip(extra: str) -> str:
     """The line that installs an extra: from where this copy came (there may be no release), otherwise by name."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     if (root / "pyproject.toml").exists():
         return f"pip install -e '{root}[{extra}]'"
     with suppress(ImportError, ValueError):

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from voronaut.plotting import COLORS, figure
+from voronaut.helpers.plotting import COLORS, figure
 
 
 def test_a_picture_keeps_its_colours_and_has_a_palette(tmp_path: Path) -> None:

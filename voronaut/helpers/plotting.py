@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from voronaut import files
-from voronaut.missing import install
+from voronaut.helpers import files
+from voronaut.helpers.missing import install
 
 DPI = 150
 COLORS = {"kme": "#2a9d62", "none": "#3b6fb6", "rnd": "#e08a1e", "re3": "#c8443f", "hash": "#7b5ea7"}

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from voronaut import usage
-from voronaut.experiments.balance import frontier, judge, loops, streams
+from voronaut.experiments.balance import frontier, judge, loops, streams, usage
 from voronaut.experiments.balance.learner import Choice, Learner
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from voronaut import files
+from voronaut.helpers import files
 
 Arrays = dict[str, NDArray[Any]]
 Where = files.Where
