@@ -11,14 +11,14 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=2000, help="vector steps")
 options = parser.parse_args()
 
-env = gymnasium.make_vec("Pendulum-v1", num_envs=8)
-env = BonusVectorEnv(env, vn.KME(dim=3, init="data", seed=0), scale=0.01, update_every=100)  # the one line
+env = gymnasium.make_vec("MountainCarContinuous-v0", num_envs=8)
+env = BonusVectorEnv(env, vn.KME, scale=1.0, update_every=100)  # the one line
 env.action_space.seed(0)
 observations, _ = env.reset(seed=0)
 for step in range(options.steps):
     actions = env.action_space.sample()  # your policy
     observations, rewards, terminated, truncated, infos = env.step(actions)  # rewards hold the bonus
-    if step % 500 == 499:
+    if step % 300 == 299:
         paid, own = infos["bonus"].mean(), infos["extrinsic_reward"].mean()
-        print(f"step {step + 1}: bonus {paid:.2e}, own reward {own:.2f}, entropy {env.bonus.entropy():.2f} nats")
+        print(f"step {step + 1}: bonus {paid:.2f}, own reward {own:.2f}, entropy {env.bonus.entropy():.2f} nats")
 env.close()

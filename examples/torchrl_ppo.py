@@ -16,12 +16,12 @@ from voronaut.adapters.torchrl_env import BonusTransform
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=200_000)
-parser.add_argument("--task", default="Pendulum-v1")
+parser.add_argument("--task", default="MountainCarContinuous-v0")
 options = parser.parse_args()
 envs, rollout = 8, 2048
 env = TransformedEnv(SerialEnv(envs, lambda: TransformedEnv(GymEnv(options.task), DoubleToFloat())), RewardSum())
 size, actions = env.observation_spec["observation"].shape[-1], env.action_spec.shape[-1]
-env.append_transform(BonusTransform(vn.KME(dim=size), scale=0.01, update_every=rollout // envs, add_to_reward=True))
+env.append_transform(BonusTransform(vn.KME(dim=size), update_every=rollout // envs, add_to_reward=True))
 body = Sequential(Linear(size, 64), Tanh(), Linear(64, 2 * actions), NormalParamExtractor())
 head = Module(body, in_keys=["observation"], out_keys=["loc", "scale"])
 actor = ProbabilisticActor(head, in_keys=["loc", "scale"], distribution_class=TanhNormal, return_log_prob=True)

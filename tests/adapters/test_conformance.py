@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.adapters import hosts
+from tests.adapters.views import check_views
 from voronaut.conformance import ADAPTER_CHECKS, Walk, check_adapter
 from voronaut.conformance.walk import Toll
 
@@ -26,6 +27,11 @@ HOSTS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("name", HOSTS)
 def test_adapter(name: str, check: Callable[[Any], None]) -> None:
     check(HOSTS[name])
+
+
+@pytest.mark.parametrize("name", sorted(set(HOSTS) - {"sb3 replay"}))  # which pays later, with what was learned since
+def test_views(name: str) -> None:
+    check_views(HOSTS[name])
 
 
 def test_all_at_once() -> None:

@@ -14,9 +14,11 @@ EXAMPLES = {
     "sb3_ppo.py": ["--steps", "1024", "--rollout", "32", "--task", "voronaut/CartpoleSwingupSparse-v0"],
     "sb3_sac.py": ["--steps", "150"],
     "sb3_pair.py": ["--steps", "150"],
+    "minigrid_ppo.py": ["--steps", "4096", "--task", "MiniGrid-DoorKey-5x5-v0"],
     "cleanrl_ppo.py": ["--steps", "512", "--rollout", "32"],
     "gymnasium_vector.py": ["--steps", "500"],
     "torchrl_ppo.py": ["--steps", "2048"],
+    "torchrl_sac.py": ["--steps", "1152", "--task", "Pendulum-v1"],
 }
 
 
@@ -29,7 +31,9 @@ def test_example(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert re.search(r"-?\d+\.\d+", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("name", ["sb3_ppo.py", "sb3_sac.py", "sb3_pair.py", "gymnasium_vector.py", "torchrl_ppo.py"])
+@pytest.mark.parametrize(
+    "name", ["sb3_ppo.py", "sb3_sac.py", "sb3_pair.py", "minigrid_ppo.py", "gymnasium_vector.py", "torchrl_ppo.py"]
+)
 def test_an_example_is_at_most_forty_lines(name: str) -> None:
     assert len((ROOT / "examples" / name).read_text().splitlines()) <= 40
 

@@ -16,6 +16,7 @@ from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 
 import voronaut as vn
+from tests.adapters.views import check_views
 from tests.adapters.worlds import Spy
 from voronaut.adapters.rsl_rl import add_bonus
 from voronaut.conformance import ADAPTER_CHECKS, Rollout, Walk
@@ -100,6 +101,10 @@ class Host:
 @pytest.mark.parametrize("check", ADAPTER_CHECKS, ids=lambda check: check.__name__)
 def test_conformance(check: Callable[[Any], None]) -> None:
     check(Host)
+
+
+def test_views() -> None:
+    check_views(Host)
 
 
 # ---- what is paid ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""RLlib, new API stack: `add_bonus(config, bonus)` pays PPO's learners, however many there are, from one clustering."""
+"""RLlib, new API stack: `add_bonus(config, bonus)` pays PPO's learners, however many there are, from one clustering;
+for SAC and DQN it pays what is drawn from the replay (`rllib_replay.py`)."""
 
 import copy
 import hashlib
@@ -12,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.adapters.observations import Features, Reader
-from voronaut.adapters.payer import SCALE, Payer, Scale, fitting
+from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.helpers.missing import missing
 
 try:
     from ray import cloudpickle  # type: ignore[import-not-found, unused-ignore]
+    from ray.rllib.algorithms.dqn import DQNConfig  # type: ignore[import-not-found, unused-ignore]
     from ray.rllib.algorithms.ppo import PPOConfig  # type: ignore[import-not-found, unused-ignore]
     from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import (  # type: ignore[import-not-found, unused-ignore]
         PPOTorchLearner,
     )
+    from ray.rllib.algorithms.sac import SACConfig  # type: ignore[import-not-found, unused-ignore]
     from ray.rllib.connectors.connector_v2 import ConnectorV2  # type: ignore[import-not-found, unused-ignore]
     from ray.rllib.core.columns import Columns  # type: ignore[import-not-found, unused-ignore]
     from ray.rllib.env.multi_agent_episode import MultiAgentEpisode  # type: ignore[import-not-found, unused-ignore]
@@ -41,21 +44,30 @@ def add_bonus(
     keys: Sequence[str] | None = None,
     features: Features | None = None,
     total_steps: int | None = None,
+    update_every: int = 1024,
 ) -> Any:
-    """The PPOConfig, changed so that its learners pay `bonus`, learn it together and keep it in checkpoints.
+    """The config, changed so that the bonus is paid: by PPO's learners, or by the replay of SAC and DQN.
+
+    PPO's learners pay their episodes, learn the bonus together and keep it in checkpoints. A replay pays each sampled
+    step by the bonus as it is at that moment; RLlib keeps no replay in checkpoints, nor this bonus: save `bonus_of`.
 
     Args:
-        config: a `PPOConfig` (new API stack, one agent). A learner connector it has runs before the bonus.
+        config: a `PPOConfig`, `SACConfig` or `DQNConfig` (new API stack, one agent). A learner connector of PPO's runs
+            before the bonus.
         bonus: such as `vn.KME(dim=17)`, or, if the config has an observation_space, the class `vn.KME`, which is then
             made to fit. Learners work on copies; `bonus_of(algorithm)` shows what was learned.
         scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
-        warmup: training iterations at the beginning that are learned from but not paid.
+        warmup: training iterations (with a replay: steps) at the beginning that are learned from but not paid.
         keys: of Dict observations, what the bonus sees, joined to one vector.
         features: function from a batch of observations (n, …) to vectors (n, dim).
         total_steps: environment steps of the training, for a `scale` that is a function.
+        update_every: environment steps between updates of the bonus, with a replay; PPO's learns once per iteration.
     """
+    if isinstance(config, SACConfig | DQNConfig):
+        more = {"warmup": warmup, "total_steps": total_steps, "update_every": update_every}
+        return _paid_by_replay(config, bonus, keys=keys, features=features, scale=scale, **more)
     if not isinstance(config, PPOConfig):
-        raise TypeError(f"add_bonus needs a PPOConfig, whose learners see whole episodes; got {type(config).__name__}.")
+        raise TypeError(f"add_bonus needs a config of PPO, SAC or DQN; got {type(config).__name__}.")
     options: Any = {"scale": scale, "warmup": warmup, "keys": keys, "features": features, "total_steps": total_steps}
     space = getattr(config, "observation_space", None)
     bonus = fitting(bonus, None if space is None else Reader(space, keys, features).dim)
@@ -70,8 +82,22 @@ def add_bonus(
     return config.learners(learner_connector=connectors, learner_class=_keeping(config.learner_class))
 
 
+def _paid_by_replay(config: Any, bonus: Any, **options: Any) -> Any:
+    check_bonus(bonus)
+    packed, before = zlib.compress(cloudpickle.dumps(bonus)), config.callbacks_on_algorithm_init or []
+
+    def begin(algorithm: Any, **_: Any) -> None:
+        from voronaut.adapters.rllib_replay import ReplayBonus
+
+        ReplayBonus(algorithm, cloudpickle.loads(zlib.decompress(packed)), **options)
+
+    return config.callbacks(on_algorithm_init=[*(before if isinstance(before, list) else [before]), begin])
+
+
 def bonus_of(algorithm: Any) -> Any:
-    """A copy of the bonus as the first learner holds it; all others hold the same."""
+    """A copy of the bonus as the replay holds it, or the first learner; all other learners hold the same."""
+    if hasattr(algorithm, "replay_bonus"):
+        return copy.deepcopy(algorithm.replay_bonus.payer.bonus)
     results = algorithm.learner_group.foreach_learner(lambda learner: learner.bonus_connector.payer.bonus)
     return copy.deepcopy(next(iter(results)).get())
 

@@ -1,4 +1,5 @@
-"""TorchRL: a transform that writes `intrinsic_reward` and, if asked, adds it to `reward`."""
+"""TorchRL: `BonusTransform` for environments writes `intrinsic_reward` and, if asked, adds it to `reward`;
+`BonusReplayTransform` for replay buffers pays what states are worth when they are sampled."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,19 +107,26 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         self.payer.load_state_dict(_arrays(state["payer"]))
 
     def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
-        reward = next_tensordict.get(self.reward_key)
         stepped = _stepped(tensordict, next_tensordict)
         states = self._states(next_tensordict)[stepped]
         paid = np.zeros(len(stepped))
         paid[stepped] = self.payer.pay(states)
-        self.payer.see(*(each * stepped for each in _pay_and_ends(next_tensordict, self.reward_key)))
+        if self.payer.falls and self.reward_key in next_tensordict.keys(True):
+            self.payer.see(*(each * stepped for each in _pay_and_ends(next_tensordict, self.reward_key)))
         self.payer.keep(states)  # whatever `training` says: TorchRL puts every transform of an environment in eval mode
+        return self._written(next_tensordict, paid, self.add_to_reward)
+
+    def _written(self, following: TensorDictBase, paid: NDArray[Any], add: bool) -> TensorDictBase:
+        """What was paid, under its own key and, if asked, in the reward, the environment's own kept beside it."""
+        reward = following.get(self.reward_key, None)
+        if reward is None:  # some environments have none, which is no hindrance to a key of its own
+            reward = torch.zeros(*following.batch_size, 1, device=following.get(self.in_keys[0]).device)
         intrinsic = torch.as_tensor(paid, dtype=reward.dtype, device=reward.device).reshape(reward.shape)
-        next_tensordict.set(self.out_keys[0], intrinsic)
-        if self.add_to_reward:
-            next_tensordict.set("extrinsic_reward", reward)
-            next_tensordict.set(self.reward_key, reward + intrinsic)
-        return next_tensordict
+        following.set(self.out_keys[0], intrinsic)
+        if add:
+            following.set("extrinsic_reward", reward)
+            following.set(self.reward_key, reward + intrinsic)
+        return following
 
     def _states(self, tensordict: TensorDictBase) -> NDArray[Any]:
         """Observations of any batch shape -> states (n, d) in memory of their own."""
@@ -158,6 +166,36 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
             "BonusTransform inside a worker of SerialEnv or ParallelEnv: every worker would have a bonus of its own. "
             "Put it around them: TransformedEnv(ParallelEnv(…), BonusTransform(…))."
         )
+
+
+class BonusReplayTransform(Transform):  # type: ignore[misc]
+    """In a replay buffer: every sampled batch is paid by the bonus as it is now, added to its `reward`.
+
+    The environment has the `BonusTransform`, which learns from what is new and must not add to the reward itself.
+    `intrinsic_reward` and `extrinsic_reward` of the batch are what was added to what.
+
+    Args:
+        recorder: the `BonusTransform` of the environment.
+    """
+
+    def __init__(self, recorder: BonusTransform) -> None:
+        super().__init__()
+        if not isinstance(recorder, BonusTransform):
+            raise TypeError(
+                f"BonusReplayTransform needs the BonusTransform of the environment; got {type(recorder).__name__}."
+            )
+        if recorder.add_to_reward:
+            raise ValueError(
+                "paid twice: the environment's BonusTransform adds to the reward and the replay would add again. "
+                "Leave add_to_reward=True out."
+            )
+        self._recorder = [recorder]  # in a list: as a module of this one its bonus would be saved twice
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """A sampled batch, paid."""
+        recorder, following = self._recorder[0], tensordict.get("next")
+        recorder._written(following, recorder.payer.pay(recorder._states(following)), add=True)
+        return tensordict
 
 
 def _stepped(tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> NDArray[np.bool_]:

@@ -52,7 +52,9 @@ def test_the_deviation_is_that_of_what_the_batches_earn() -> None:
     spy.calls.clear()
     for _ in range(50):
         pair.explorer.replay_buffer.sample(200)
-    spreads = [states.sum(axis=1).std() for states in spy.seen()]
+    uniform = spy.seen()[::2]  # each batch is 150 steps of the whole replay and 50 from before rewards
+    assert [len(states) for states in spy.seen()] == [150, 50] * 50
+    spreads = [states.sum(axis=1).std() for states in uniform]
     assert pair.paid.units[0] == pytest.approx(np.mean(spreads), rel=1e-6)  # at first a plain mean
     constant = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), vn.NoBonus(dim=4), **SMALL, **tiny())
     constant.learn(30)
@@ -88,9 +90,70 @@ def test_with_vec_normalize_the_bonus_sees_raw_states_and_is_not_normalised() ->
     spy.calls.clear()
     batch = pair.explorer.replay_buffer.sample(50, env=env)
     raw = env.unnormalize_obs(batch.next_observations.numpy())
-    np.testing.assert_allclose(spy.seen()[0], raw, atol=1e-4)
+    np.testing.assert_allclose(np.concatenate(spy.seen()), raw, atol=1e-4)
     wanted = env.normalize_reward(own_reward(np.rint(raw))) + raw.sum(axis=1) / pair.paid.units[0]
     np.testing.assert_allclose(batch.rewards[:, 0], wanted, rtol=1e-2, atol=1e-2)
+
+
+class Far(gymnasium.Env[Any, Any]):
+    """A hundred steps of which one, number `paid`, is rewarded; the state is (episode, number of the step)."""
+
+    observation_space, action_space = spaces.Box(-1000, 1000, (2,)), spaces.Box(-1, 1, (1,))
+
+    def __init__(self, paid: int = 90, dictionary: bool = False) -> None:
+        self.paid, self.episode, self.t, self.dictionary = paid, -1, 0, dictionary
+        if dictionary:
+            self.observation_space = spaces.Dict({"place": self.observation_space})  # type: ignore[assignment]
+
+    def _seen(self) -> Any:
+        place = np.array([self.episode, self.t], np.float32)
+        return {"place": place} if self.dictionary else place
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        self.episode, self.t = self.episode + 1, 0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        return self._seen(), float(self.t == self.paid), False, self.t == 100, {}
+
+
+FAR: dict[str, Any] = {"buffer_size": 4000, "learning_starts": 4000, "batch_size": 16}
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_share_of_every_batch_lies_before_a_reward(n_steps: int, dictionary: bool) -> None:
+    if dictionary and n_steps > 1:
+        pytest.skip("SB3 has no windows of Dict observations")
+    env = DummyVecEnv([lambda: Far(90, dictionary), lambda: Far(10**6, dictionary)])
+    policy, options = ("MultiInputPolicy", {"keys": ["place"]}) if dictionary else ("MlpPolicy", {})
+    pair = Pair(SAC, policy, env, vn.NoBonus(dim=2), near_reward=0.5, n_steps=n_steps, **options, **FAR, **tiny())
+    pair.learn(160)
+    assert pair.near.count(16) == 0  # nothing was found yet
+    pair.learn(640, reset_num_timesteps=False)
+    for memory in (pair.memory, pair.paid):
+        batch = memory.sample(200)
+        seen = batch.observations["place"] if dictionary else batch.observations
+        times, rewards = seen[100:, 1].numpy(), batch.rewards[100:, 0].numpy()
+        assert len(seen) == 200 and times.min() >= 90 - n_steps - 40 and times.max() <= 90 - n_steps
+        if memory is pair.memory:
+            np.testing.assert_allclose(rewards, np.where(times == 90 - n_steps, 0.99 ** (n_steps - 1), 0), rtol=1e-6)
+    assert type(pair.exploiter.replay_buffer).__name__ == type(pair.near.replay).__name__
+
+
+def test_rewards_that_were_overwritten_are_forgotten() -> None:
+    env = DummyVecEnv([lambda: Far(90)])
+    pair = Pair(SAC, "MlpPolicy", env, vn.NoBonus(dim=2), **{**FAR, "buffer_size": 50}, **tiny())
+    pair.learn(95)
+    assert pair.near.count(16) == 4
+    pair.learn(45, reset_num_timesteps=False)
+    for _ in range(20):
+        pair.near.note()
+    pair.near._find()
+    assert pair.near.count(16) == 0
+    with pytest.raises(ValueError, match="near_reward must be at least 0"):
+        Pair(SAC, "MlpPolicy", env, vn.NoBonus(dim=2), near_reward=1.0, **tiny())
 
 
 def drivers(pair: Pair) -> Any:
@@ -159,6 +222,26 @@ def test_every_algorithm_learns_and_logs(name: str, count: int) -> None:
     )
     assert logged["train/n_updates"] == logged["explorer/n_updates"] > 0
     assert 2 <= logged["rollout/ep_rew_mean"] <= 2.25  # the task's own
+
+
+@pytest.mark.parametrize(("every", "wanted"), [(4, [0, 4, 8]), (-1, [0])])
+def test_noise_that_depends_on_states_is_drawn_anew_as_often_as_asked(every: int, wanted: list[int]) -> None:
+    options: Any = {**STILL, "train_freq": 10, "use_sde": True, "sde_sample_freq": every}
+    pair = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), Spy(), **options, **tiny())
+    drawn: dict[str, list[int]] = {"exploiter": [], "explorer": []}
+    for name, steps in drawn.items():
+        now = lambda *_, steps=steps: steps.append(pair.exploiter.num_timesteps // 3)  # noqa: E731
+        getattr(pair, name).actor.reset_noise = now
+        getattr(pair, name).policy.reset_noise = lambda *_: None
+    pair.learn(30)
+    assert drawn == {"exploiter": wanted, "explorer": wanted}
+
+
+def test_training_may_wait_for_whole_episodes() -> None:
+    options = {**SMALL, "learning_starts": 0, "train_freq": (2, "episode"), "gradient_steps": 1}
+    pair = Pair(SAC, "MlpPolicy", Monitor(WalkEnv(0)), kme(), **options, **tiny())
+    pair.learn(24)  # six episodes of four steps
+    assert pair.exploiter._n_updates == pair.explorer._n_updates == 3
 
 
 def test_dict_observations_and_a_class_that_is_made_to_fit() -> None:

@@ -20,6 +20,7 @@ from voronaut.adapters import files
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, fitting
 from voronaut.adapters.sb3.env import check_unpaid
+from voronaut.adapters.sb3.near import Memory, Near
 from voronaut.adapters.sb3.replay import PaidReplay, check_replay
 
 ABSORB = 1024  # steps of all environments together after which the bonus learns what is new
@@ -39,6 +40,8 @@ class Pair:
         policy: the policy of both, such as "MlpPolicy".
         env: a VecEnv, a Gymnasium environment or its name, without a bonus.
         bonus: such as `vn.KME(dim=17)`, or a class such as `vn.KME`, which is then made for the observations.
+        near_reward: share of every batch that lies less than 40 steps before a reward above 0, once there is one: rare
+            rewards are learned from more often. 0: all batches are uniform, as SB3's own.
         explorer_share: of the environments; with one environment, of the steps, taking turns by episodes.
         update_every: vector steps between updates of the bonus; None: as many as make about 1024 steps.
         features: function from a batch of observations to the vectors (n, dim) that the bonus sees.
@@ -55,6 +58,7 @@ class Pair:
         bonus: Any,
         *,
         explorer_share: float = 0.5,
+        near_reward: float = 0.25,
         update_every: int | None = None,
         features: Features | None = None,
         keys: Sequence[str] | None = None,
@@ -68,10 +72,18 @@ class Pair:
         explorer.replay_buffer = exploiter.replay_buffer  # so that it makes none of its own
         explorer._setup_model()
         exploiter.set_random_seed(seed)  # the environments and what is drawn from now on are the exploiter's
-        self._join(exploiter, explorer, bonus, explorer_share, update_every, features, keys)
+        self._join(exploiter, explorer, bonus, explorer_share, near_reward, update_every, features, keys)
 
     def _join(
-        self, exploiter: Any, explorer: Any, bonus: Any, share: float, every: int | None, features: Any, keys: Any
+        self,
+        exploiter: Any,
+        explorer: Any,
+        bonus: Any,
+        share: float,
+        near_reward: float,
+        every: int | None,
+        features: Any,
+        keys: Any,
     ) -> None:
         check_replay(exploiter.replay_buffer)
         self.exploiter, self.explorer = exploiter, explorer
@@ -79,7 +91,10 @@ class Pair:
         bonus = fitting(bonus, self.reader.dim)
         self.payer = Payer(bonus, scale=1.0, update_every=every or max(1, ABSORB // exploiter.n_envs))
         self.explorer_share = _checked_share(share)
-        self.paid = explorer.replay_buffer = PaidReplay(exploiter.replay_buffer, self.payer, self.reader)
+        replay = exploiter.replay_buffer
+        self.near = Near(replay, near_reward)
+        self.memory = Memory(replay, self.near)
+        self.paid = explorer.replay_buffer = PaidReplay(replay, self.near, self.payer, self.reader)
         self.turns = Turns(exploiter.n_envs, self.explorer_share)
 
     @property
@@ -121,6 +136,7 @@ class Pair:
         self.exploiter.save_replay_buffer(where / "replay.pkl")
         kind = type(self.exploiter)
         more = {"algorithm": f"{kind.__module__}:{kind.__qualname__}", "explorer_share": self.explorer_share}
+        more["near_reward"] = self.near.share
         state = {"units": self.paid.units, "turns": self.turns.state()}
         files.save(where / "pair.npz", "Pair", self.payer, self.reader, state, **more)
 
@@ -145,8 +161,8 @@ class Pair:
         alone = {**model, "replay_buffer": exploiter.replay_buffer}  # so that it makes none of its own
         explorer = algorithm.load(where / "explorer.zip", env=exploiter.env, device=device, **alone)
         pair = cls.__new__(cls)
-        chosen = (kept.settings[each] for each in ("bonus", "explorer_share", "update_every", "features", "keys"))
-        pair._join(exploiter, explorer, *chosen)
+        names = ("bonus", "explorer_share", "near_reward", "update_every", "features", "keys")
+        pair._join(exploiter, explorer, *({"near_reward": 0.0, **kept.settings}[name] for name in names))
         state = kept.restore(pair.payer)
         pair.paid.units = state["units"]
         pair.turns.restore(state["turns"])
@@ -210,6 +226,7 @@ class Pair:
             model._update_current_progress_remaining(lead.num_timesteps, lead._total_timesteps)
             model._on_step()  # DQN's target network
         updates = self.payer.updates
+        self.near.note()
         self.payer.keep(self.paid.newest())
         if self.payer.updates != updates:
             self._log_bonus()
@@ -229,8 +246,13 @@ class Pair:
 
     def _train(self, gradient_steps: int) -> None:
         if gradient_steps > 0:
-            for model in (self.exploiter, self.explorer):
-                model.train(batch_size=model.batch_size, gradient_steps=gradient_steps)
+            lead, replay = self.exploiter, self.exploiter.replay_buffer
+            lead.replay_buffer = self.memory  # for this once: whoever saves the model finds its replay
+            try:
+                lead.train(batch_size=lead.batch_size, gradient_steps=gradient_steps)
+            finally:
+                lead.replay_buffer = replay
+            self.explorer.train(batch_size=self.explorer.batch_size, gradient_steps=gradient_steps)
             self.exploiter.logger.record_mean("bonus/paid", self.paid.last_bonus)
 
     def _log_bonus(self) -> None:

@@ -12,6 +12,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 from voronaut.adapters.observations import Reader
 from voronaut.adapters.payer import Payer
 from voronaut.adapters.sb3.env import RECORDER, BonusVecEnv
+from voronaut.adapters.sb3.near import Memory, Near
 
 RATE = 0.002  # of the bonus's running deviation, per batch
 LEAST = 1e-8  # a deviation below is none: nothing is paid
@@ -109,54 +110,67 @@ class BonusHerReplayBuffer(_PaysWhenSampled, HerReplayBuffer):
         return self._paid(super()._get_virtual_samples(batch_indices, env_indices, None), env)
 
 
-class PaidReplay:
+class PaidReplay(Memory):
     """Another model's replay in which every reward comes with b/σ: the bonus as it is now in its running deviations.
 
     Sampling is the replay's own, so windows of n steps and Dict observations are paid as well. The task's reward is
     normalised as the replay does it, the bonus is not.
     """
 
-    def __init__(self, replay: ReplayBuffer, payer: Payer, reader: Reader) -> None:
-        self.replay, self.payer, self.reader = replay, payer, reader
+    def __init__(self, replay: ReplayBuffer, near: Near, payer: Payer, reader: Reader) -> None:
+        super().__init__(replay, near)
+        self.payer, self.reader = payer, reader
         self.units: NDArray[np.float64] = np.zeros(2)  # σ, and from how many batches it is known
         self.last_bonus = 0.0  # mean over the last batch, in deviations
 
-    def sample(self, batch_size: int, env: VecNormalize | None = None) -> Any:
-        """A batch of the replay, paid."""
-        view: Any = copy.copy(self.replay)  # shares the arrays
-        view.rewards, view._normalize_reward = _Paid(self, env), _as_it_is
-        return view.sample(batch_size, env)
+    def uniform(self, count: int, env: VecNormalize | None) -> Any:
+        """So many steps of the whole replay, paid; they tell the deviation."""
+        return self._view(self.replay, _Paid(self, self.replay, env, self._measured)).sample(count, env)
+
+    def chosen(self, drawn: Any, env: VecNormalize | None) -> Any:
+        """What was drawn from before rewards, paid."""
+        return super().chosen(self._view(drawn, _Paid(self, drawn, env, self._paid)), env)
 
     def size(self) -> int:
         """Vector steps in it."""
-        return self.replay.size()
+        return int(self.replay.size())
 
     def newest(self) -> NDArray[Any]:
         """States (n, d) that the last actions led to."""
         return self.reader(_at(self.replay.next_observations, (self.replay.pos - 1) % self.replay.buffer_size))
 
-    def bonus(self, index: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """b/σ of the transitions at `index` of the arrays, which select `shape`."""
-        chosen = _at(self.replay.next_observations, index)
-        raw = self.payer.pay(self.reader(_rows_of(chosen, len(shape)))).reshape(shape)
+    def worth(self, source: Any, index: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """b of the transitions at `index` of a replay's arrays, which select `shape`."""
+        chosen = _at(source.next_observations, index)
+        return self.payer.pay(self.reader(_rows_of(chosen, len(shape)))).reshape(shape)
+
+    def _measured(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         if (spread := float(raw.std())) > LEAST:
             known = self.units[1] + 1
             self.units = np.array([self.units[0] + max(RATE, 1 / known) * (spread - self.units[0]), known])
-        paid = raw / self.units[0] if self.units[1] else np.zeros(shape)
+        paid = self._paid(raw)
         self.last_bonus = float(paid.mean())
         return paid
+
+    def _paid(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        return raw / self.units[0] if self.units[1] else np.zeros(raw.shape)
+
+    @staticmethod
+    def _view(source: Any, rewards: "_Paid") -> Any:
+        view: Any = copy.copy(source)  # shares the arrays
+        view.rewards, view._normalize_reward = rewards, _as_it_is
+        return view
 
 
 class _Paid:
     """The rewards of a replay as an array that is computed where it is looked at."""
 
-    def __init__(self, paid: PaidReplay, env: VecNormalize | None) -> None:
-        self.paid, self.env = paid, env
+    def __init__(self, paid: PaidReplay, source: Any, env: VecNormalize | None, unit: Any) -> None:
+        self.paid, self.source, self.env, self.unit = paid, source, env, unit
 
     def __getitem__(self, index: Any) -> NDArray[np.float32]:
-        replay = self.paid.replay
-        own = replay._normalize_reward(replay.rewards[index], self.env)
-        return (own + self.paid.bonus(index, own.shape)).astype(np.float32)
+        own = self.paid.replay._normalize_reward(self.source.rewards[index], self.env)
+        return np.asarray(own + self.unit(self.paid.worth(self.source, index, own.shape)), np.float32)
 
 
 def check_replay(replay: Any) -> None:
