@@ -2,6 +2,9 @@
 
 `](../benchmarks/kernels.md)` in docs/performance.md leads to the file in the repository; here the file becomes a page
 of the site and the link is made to lead there. Links to code and results, which are no pages, become plain text.
+
+docs/api.md lists names with the first line that each says of itself (`python docs/hooks.py` renews these lines); in the
+site each line becomes all that the name has to say.
 """
 
 import posixpath
@@ -16,6 +19,7 @@ PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
 FOLDERS = ("benchmarks",)
 KINDS = (".md", ".png")
 NEWEST = {"Performance": {"GPU": "benchmarks/gpu.md"}}  # measured on another machine, so it may be missing
+NAMED = re.compile(r"^- `(voronaut[\w.]+)`: .*\n?", re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)]*)?\)")
 
 
@@ -43,8 +47,23 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def first_lines(markdown: str) -> str:
+    """The page with the first line of every name's docstring, as the source has it."""
+    import griffe
+
+    package = griffe.load("voronaut", search_paths=[str(ROOT)], resolve_aliases=True)
+
+    def line(found: re.Match[str]) -> str:
+        said = package[found[1].removeprefix("voronaut.")].docstring
+        return f"- `{found[1]}`: {said.value.splitlines()[0] if said else ''}\n"
+
+    return NAMED.sub(line, markdown)
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links that leave docs/ lead to the page in the site, and what has no page there is named without a link."""
+    if page.file.src_uri == "api.md":
+        markdown = NAMED.sub(r"\n::: \1\n\n", markdown)
     brought = outside()
     home = page.file.src_uri if page.file.src_uri in brought else f"docs/{page.file.src_uri}"
 
@@ -68,3 +87,8 @@ def on_post_build(config: Any) -> None:
     folder = Path(config.site_dir) / "search"
     (Path(config.site_dir) / "404.html").unlink()  # it names its files from a server's root, which nobody promised
     (folder / "search_index.js").write_text(f"var __index = {(folder / 'search_index.json').read_text()}")
+
+
+if __name__ == "__main__":
+    API = ROOT / "docs" / "api.md"
+    API.write_text(first_lines(API.read_text()))

@@ -23,6 +23,12 @@ def test_a_crowded_cluster_is_further_away() -> None:
     assert ref.assign(crowded, np.array([0.8]), balance=0.2) == 1
 
 
+def test_counts_however_large_leave_distances_their_digits() -> None:
+    old = line(0, 2, counts=(10**15, 10**15))
+    assert ref.assign(old, np.array([1.05]), balance=1.0) == 1
+    assert ref.gaps(old, balance=1.0).tolist() == [2.0, 2.0]
+
+
 def test_the_winner_moves_and_counts_and_nothing_else_does() -> None:
     before = line(0, 2)
     after = ref.absorb(before, np.array([3.0]), step_size=0.25, balance=0.0)

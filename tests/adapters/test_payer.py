@@ -14,7 +14,7 @@ from tests.adapters.worlds import Spy
 from voronaut.adapters import files
 from voronaut.adapters.observations import Reader
 from voronaut.adapters.payer import Payer, fitting
-from voronaut.helpers import npz
+from voronaut.helpers import missing, npz
 
 STATES = np.arange(8.0).reshape(2, 4)
 
@@ -190,17 +190,17 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Any) -> None:
         (
             "voronaut.sb3",
             "stable_baselines3",
-            "stable-baselines3 is missing. Install it with: pip install 'voronaut[sb3]'",
+            f"stable-baselines3 is missing. Install it with: {missing.pip('sb3')}",
         ),
         (
             "voronaut.adapters.gymnasium_env",
             "gymnasium",
-            "gymnasium is missing. Install it with: pip install 'voronaut[",
+            "gymnasium is missing. Install it with: pip install ",
         ),
         (
             "voronaut.adapters.torchrl_env",
             "torchrl",
-            "torchrl is missing. Install it with: pip install 'voronaut[torchrl]'",
+            f"torchrl is missing. Install it with: {missing.pip('torchrl')}",
         ),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from voronaut.bonuses import BONUSES, bonus_class
+from voronaut.bonuses.states import flatten
 
 DIM = 3
 STATES = np.arange(24, dtype=np.float32).reshape(8, DIM) / 8  # exact in bfloat16
@@ -66,3 +67,13 @@ def test_masked_integers_are_bad_too(name: str) -> None:
 def test_other_kinds_are_refused(name: str, states: Any) -> None:
     with pytest.raises(ValueError, match="real numbers"):
         make(name).rewards(states)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [("float16", "float32"), ("float32", "float32"), ("float64", "float64"), ("longdouble", "float64"),
+     ("int8", "float64"), ("bool", "float64")],
+)  # fmt: skip
+def test_narrow_kinds_are_widened_and_others_keep_their_precision(given: str, read: str) -> None:
+    flat, shape = flatten(np.ones((2, 4, DIM), given), DIM)
+    assert flat.dtype == read and flat.shape == (8, DIM) and shape == (2, 4)

@@ -151,18 +151,27 @@ def test_a_row_that_is_too_long_is_told_also_when_columns_are_chosen(
 
 MISTAKES = {
     "ragged.csv": ("1,2\n3,4\n5\n", "line 3: 1 columns, but the first line has 2"),
-    "text.csv": ("a,b\n1,2\n3,x\n", "line 3: column 1 (b) is 'x', which is no number"),
+    "text.csv": ("a,b\n1,2\n3,x\n", "line 3: column 1 (b) is 'x', which is not a number"),
     "hole.csv": ("a,b\n1,2\n\n3,\n4,5\n", "line 4: column 1 (b) is empty or NaN. Remove such rows"),
     "nan.csv": ("1,2\n3,nan\n", "line 2: column 1 is empty or NaN"),
     "far.csv": ("1,2\n-inf,3\n", "line 2: column 0 is infinite"),
-    "comma.csv": ("a;b\n1,5;2\n", "'1,5', which is no number. Write decimal points, not commas."),
-    "date.csv": ("day,b\n2026-01-01,2\n", "'2026-01-01', which is no number. Choose columns of numbers: --columns"),
+    "comma.csv": ("a;b\n1,5;2\n", "'1,5', which is not a number. Write decimal points, not commas."),
+    "date.csv": (
+        "day,b\n2026-01-01,2\n",
+        "'2026-01-01', which is not a number. Choose columns of numbers, here --columns b.",
+    ),
+    "first.csv": (
+        "name,a,b\nx,1,2\ny,3,4\n",
+        "column 0 (name) is 'x', which is not a number. Choose columns of numbers, here --columns a,b.",
+    ),
+    "third.csv": ("1,2,x\n3,4,y\n", "Choose columns of numbers, here --columns 0,1."),
+    "words.csv": ("a,b\n1,2\nx,y\n", "column 0 (a) is 'x', which is not a number. No column of this line is."),
     "few.csv": ("1,2,3\n4,5,6\n", "2 rows are too few for 3 columns"),
     "head.csv": ("a,b\n", "too few"),
     "empty.csv": ("", "is empty"),
-    "junk.npy": ("junk", "no NumPy file"),
-    "junk.parquet": ("junk", "no parquet file"),
-    "what.xls": ("1", "Known are"),
+    "junk.npy": ("junk", "not a NumPy file"),
+    "junk.parquet": ("junk", "not a parquet file"),
+    "what.xls": ("1", ".xls cannot be read. Give .npy"),
 }
 
 

@@ -32,13 +32,18 @@ ANSWER = "from voronaut.caller import twice\nprint(twice(1.0), sum(twice.stats.c
 FULL_DISK = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
 
 
-def answer(folder: Path, code: str = ANSWER) -> tuple[float, int]:
-    """What the caller gives for 1, and how often numba found its machine code."""
+def run(folder: Path, code: str = ANSWER) -> "subprocess.CompletedProcess[str]":
+    """The code in a process of its own that keeps machine code in `folder`."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     python = [sys.executable, "-B", "-c", code]  # -B: Python's own cache could miss a change within a second
     done = subprocess.run(python, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    value, hits = done.stdout.split()
+    return done
+
+
+def answer(folder: Path, code: str = ANSWER) -> tuple[float, int]:
+    """What the caller gives for 1, and how often numba found its machine code."""
+    value, hits = run(folder, code).stdout.split()
     return float(value), int(hits)
 
 
@@ -60,6 +65,16 @@ def test_a_full_disk_costs_the_cache_and_nothing_else(tmp_path: Path) -> None:
     assert answer(tmp_path, FULL_DISK + ANSWER) == (4.0, 0)
     assert answer(tmp_path) == (4.0, 0)
     assert answer(tmp_path) == (4.0, 1)
+
+
+def test_whoever_waits_at_a_terminal_is_told_why_and_once(tmp_path: Path) -> None:
+    kernels = package(tmp_path, ".callee")
+    (kernels / "callee.py").write_text(CALLEE.format(how="compiled", number=1))
+    terminal = "import sys\nsys.stderr.isatty = lambda: True\n"
+    assert run(tmp_path).stderr == ""
+    shutil.rmtree(tmp_path / "cache")
+    assert run(tmp_path, terminal + ANSWER).stderr.count("compiling for this machine") == 1
+    assert run(tmp_path, terminal + ANSWER).stderr == ""
 
 
 def test_a_change_of_the_numbers_of_views_is_seen(tmp_path: Path) -> None:

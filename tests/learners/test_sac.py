@@ -52,6 +52,7 @@ def distance(a, b):
 # ---- degenerate cases ------------------------------------------------------------------------------------------------
 
 NONSENSE = [("critics", "max"), ("polyak", 1.1), ("temperature", np.nan), ("log_std", (2.0, -5.0))]
+NONSENSE += [("log_std", (1.0, 1.0))]
 NONSENSE += [(name, 0) for name in ("width", "depth", "learning_rate", "polyak", "temperature")]
 
 

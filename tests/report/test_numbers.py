@@ -53,7 +53,6 @@ def test_a_seed_that_stopped_counts_as_far_as_it_came() -> None:
     assert (
         curve["x"] == [100, 200, 300, 400, 500] and curve["mean"] == [2, 3, 4, 6, 7] and curve["n"] == [2, 2, 2, 1, 1]
     )
-    assert curve["low"][3:] == [None, None] and curve["low"][0] is not None
     assert curve["seeds"] == {"0": [1, 2, 3, None, None], "1": [3, 4, 5, 6, 7]}
 
 
@@ -222,3 +221,11 @@ def test_a_damaged_snapshot_costs_one_frame(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     drawn, troubles = maps.maps([run()._replace(folder=folder / "kme-0")])
     assert len(drawn[0]["frames"]) == 7 and len(troubles) == 1 and str(path) in troubles[0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_few_seeds_are_shown_themselves_and_not_as_an_interval(count: int) -> None:
+    drawn = curves.curve([run(seed) for seed in range(count)], "extrinsic_return")
+    assert drawn is not None
+    assert ("low" in drawn) == (count > 3)
+    assert len(drawn.get("seeds", {})) == (count if count > 1 else 0)

@@ -74,7 +74,7 @@ def test_the_data_in_the_page_is_what_was_read(tmp_path: Path) -> None:
     assert data["costs"][0] | {"share": ""} == {
         "task": "gym:Toy-v0", "method": "kme", "collect": 0.1, "bonus": 0.01, "learn": 0.05, "share": ""
     }  # fmt: skip
-    for said in ("finished, 8 rollouts", "80.5 (74.15 to 86.85)", "clusters 6, balance 0.001", "2026-01-02 00:00 UTC"):
+    for said in ("finished, 8 rollouts", "80.5 (80 to 81)", "clusters 6, balance 0.001", "2026-01-02 00:00 UTC"):
         assert said in text
 
 
@@ -149,5 +149,5 @@ def test_the_command_writes_whole_pages(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_without_plotly_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(ImportError, match=r"pip install 'voronaut\[report\]'"):
+    with pytest.raises(ImportError, match=r"pip install .*\[report\]'"):
         report([toys.experiment(tmp_path / "toy", maps=False, seeds=1)], tmp_path / "page.html")

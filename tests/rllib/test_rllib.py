@@ -17,6 +17,7 @@ import voronaut as vn
 from tests.rllib.worlds import Picture, Recorder, assert_equal, learn, small, states_of
 from voronaut.adapters.rllib import BonusConnector, KeepsBonus, add_bonus, bonus_of, in_common_order
 from voronaut.conformance.walk import Toll
+from voronaut.helpers import missing
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -157,7 +158,7 @@ def test_the_common_order_is_common_and_fair() -> None:
 def test_without_ray_the_error_has_the_pip_line() -> None:
     code = "import sys; sys.modules['ray'] = None; import voronaut.adapters.rllib"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "ImportError: ray is missing. Install it with: pip install 'voronaut[rllib]'" in done.stderr
+    assert f"ImportError: ray is missing. Install it with: {missing.pip('rllib')}" in done.stderr
 
 
 def test_a_bonus_must_fit_where_the_space_is_known() -> None:

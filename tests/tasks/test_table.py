@@ -59,6 +59,17 @@ def test_unknown_choices_are_refused() -> None:
         tasks.make("cheetah-run", [0], backend="envpool", render=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("MountainCarContinuous-v0", "gym:MountainCarContinuous-v0"), ("Pendulum", "gym:Pendulum-v1"),
+     ("mountaincarcontinuous", "gym:MountainCarContinuous-v0"), ("My/Own-v3", "gym:My/Own-v3"),
+     ("cheetah", "cheetah-run")],
+)  # fmt: skip
+def test_an_unknown_task_that_gymnasium_may_know(name: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"there is no task '{name}'. Did you mean '{meant}'?"):
+        tasks.make(name, [0])
+
+
 def test_env_seeds_depend_on_run_and_index_alone() -> None:
     assert env_seeds([3, 5], 4)[4:] == env_seeds([5], 4) == env_seeds([5], 6)[:4]
     assert len(set(env_seeds(range(20), 16))) == 320

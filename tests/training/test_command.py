@@ -27,7 +27,7 @@ ADVICE = {
     errno.EROFS: "cannot be written to",
     errno.EACCES: "cannot be written to",
     errno.ENOTDIR: "Choose another --out",
-    errno.EIO: "When that is mended",
+    errno.EIO: "When that is fixed",
 }
 
 
@@ -135,6 +135,54 @@ def test_an_output_that_nobody_reads_is_no_traceback(tmp_path: Path) -> None:
     done = shell(f"$RUN --help | true; $RUN {' '.join(TRAIN)} --out run | true; echo ${{PIPESTATUS[0]}}", tmp_path)
     assert "Traceback" not in done.stderr and "ignored" not in done.stderr and "room" not in done.stderr
     assert done.stdout.strip() in ("0", "1")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on an environment that Gymnasium draws with pygame, if it is there."""
+    out = tmp_path_factory.mktemp("trained") / "x"
+    return vn.train("gym:Pendulum-v1", bonuses="none", seeds=1, steps=64, rollout=64, envs=2, out=out, quiet=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "message"),
+    [("film.mp4", "pygame", "pygame"), ("film.xyz", "", "end it in .mp4"), ("film", "", "end it in .mp4"),
+     ("film.mp4", "imageio", "imageio is missing")],
+)  # fmt: skip
+def test_a_film_that_cannot_be_made_is_told_before_the_episodes(
+    name: str, missing: str, message: str, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr(command.policy, "returns", lambda *_, **__: pytest.fail("the episodes come after"))
+    assert cli.main(["eval", str(trained), "--video", str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    assert message in said and len(said.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_pictures_that_are_not_possible_are_one_line(tmp_path: Path) -> None:
+    make = [*TRAIN[:1], "cartpole-swingup", *TRAIN[2:], "--out", "run", "--quiet"]
+    done = shell(f"$RUN {' '.join(make)} && MUJOCO_GL=disable $RUN eval run/kme-0 --video x.mp4", tmp_path)
+    assert done.returncode == 2 and "rendering is not possible here" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and "mean action" not in done.stdout
+
+
+def test_an_experiment_s_folder_names_its_runs(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["eval", str(trained.parent)]) == 2
+    assert str(trained) in capsys.readouterr().err
+
+
+def test_episodes_show_how_far_they_are_on_a_terminal(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["eval", str(trained), "--episodes", "2"]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert cli.main(["eval", str(trained), "--episodes", "2"]) == 0
+    shown = capsys.readouterr()
+    assert "mean action: step 1, 0 of 2 episodes done" in shown.err
+    assert len(shown.out.strip().splitlines()) == 2
 
 
 @pytest.mark.parametrize("name", ["folder", "file/x.mp4", "n" * 300 + ".mp4"])

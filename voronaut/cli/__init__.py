@@ -33,8 +33,9 @@ EXPERIMENTS = {
     "noise": "a small pair on Cheetah with 20 coordinates of pure noise, with views and with one clustering",
 }
 TRAIN_HELP = """\
-Trains bonuses × seeds side by side and writes DIR/config.json and, per run, DIR/<bonus>-<seed>/ with progress.jsonl
-(one line per rollout), TensorBoard files, policy.npz, bonus.npz and clusters/ (for the map of voronaut report).
+Trains every bonus with every seed, side by side, and writes DIR/config.json and, for each run, a folder such as
+DIR/kme-0 with progress.jsonl (one line per rollout), TensorBoard files, policy.npz, bonus.npz and clusters/ (for the
+map of voronaut report). Interrupted or killed, the same command with --resume goes on; finished, with more --steps.
 
 examples:
   voronaut train cheetah-run --out runs/cheetah
@@ -59,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     _add_entropy(menu)
     _add_report(menu)
     _add_demo(menu)
-    bench = menu.add_parser("bench", help="measure what things cost, as ratios to something run beside them")
+    bench = menu.add_parser("bench", help="measure what things cost, beside something else that is run along")
     texts = "; ".join(f"{name}: {text}" for name, text in BENCHES.items())
     bench.add_argument("what", choices=BENCHES, help=texts)
     bench.add_argument("--out", type=Path, default=Path("benchmarks"), help="folder for tables and plots (%(default)s)")
@@ -86,11 +87,8 @@ def _add_train(menu: Any) -> None:
     add("--seeds", type=_seeds, metavar="N", help="this many seeds from 0, or a list such as 3,4,7 (5)")
     add("--steps", type=_number, metavar="N", help="environment steps per run, such as 2e6 (5e6)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for everything that is written")
-    add(
-        "--threshold",
-        metavar="release|paper|dense",
-        help="below which reward is 0 (release); dense: the task's own reward",
-    )
+    add("--threshold", metavar="release|paper|dense", help="which rewards count, on Cheetah and Walker: from 0.25 on, "
+        "as in the code that the authors released, from 0.5 on, as the paper prints, or all (release)")  # fmt: skip
     add("--backend", metavar="auto|dm_control|envpool", help="simulator (auto: envpool where it is installed)")
     add("--envs", type=int, metavar="N", help="environments per run (16)")
     add("--rollout", type=int, metavar="N", help="steps per rollout of a run, all its environments together (16384); "
@@ -104,7 +102,7 @@ def _add_train(menu: Any) -> None:
         "DIR/before-1")  # fmt: skip
     add("--quiet", action="store_true", help="show no progress")
     add("--wandb", nargs="?", const="voronaut", metavar="PROJECT", help="send everything to Weights & Biases too "
-        "(project voronaut; needs voronaut[wandb]; WANDB_MODE=offline keeps it on disk)")  # fmt: skip
+        "(project voronaut; needs the extra wandb; WANDB_MODE=offline keeps it on disk)")  # fmt: skip
     train.epilog = (
         "A bonus's own parameters: --kme.clusters 300, --rnd.scale 1e-5, --kme.scale linear:0.01:0, ... "
         "\nA learner's: --ppo.learning_rate 1e-4, --sac.width 128, --sac.size small (for a core or two), ... "
@@ -119,11 +117,13 @@ def _add_eval(menu: Any) -> None:
         "folder",
         type=Path,
         metavar="DIR/kme-0",
-        help="the folder of one run, or hard/humanoid-run: a policy of ours",
+        help="the folder of one run, or such as hard/humanoid-run: the best policy of reproduce hard",
     )
-    command.add_argument("--episodes", type=int, default=10, help="episodes of each kind (%(default)s)")
-    command.add_argument("--seed", type=int, default=1_000_000, help="of the episodes (%(default)s)")
-    command.add_argument("--video", type=Path, metavar="out.mp4", help="film one episode with the mean action")
+    command.add_argument(
+        "--episodes", type=int, default=10, metavar="N", help="with mean actions, and as many with sampled ones (10)"
+    )
+    command.add_argument("--seed", type=int, default=1_000_000, metavar="N", help="of the episodes (%(default)s)")
+    command.add_argument("--video", type=Path, metavar="out.mp4", help="film one episode with the mean action (.mp4)")
     command.set_defaults(run=commands.run_eval)
 
 
@@ -178,7 +178,7 @@ def _add_report(menu: Any) -> None:
     command.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="an experiment, a run, or a folder of them"
     )
-    command.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="(%(default)s)")
+    command.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="the page (%(default)s)")
     command.set_defaults(run=commands.run_report)
 
 
@@ -189,7 +189,9 @@ def _add_demo(menu: Any) -> None:
         description="Trains both side by side and writes a film (maze.gif), a picture (maze.png) and a report page. "
         "Interrupted, the same command goes on; finished, it draws again.",
     )
-    command.add_argument("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="(%(default)s)")
+    command.add_argument(
+        "--out", type=Path, default=Path("out/demo"), metavar="DIR", help="folder for all of it (%(default)s)"
+    )
     command.add_argument("--seed", type=int, metavar="N", help="of both runs (0)")
     command.add_argument("--steps", type=_number, metavar="N", help="environment steps of each run (327680)")
     command.set_defaults(run=commands.run_demo)
@@ -222,7 +224,7 @@ def _duration(text: str) -> float:
     try:
         return float(text[:-1]) * unit if unit else float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as 90s, 25m or 2h") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write it as 90s, 25m or 2h") from None
 
 
 def _switch(text: str) -> bool:
@@ -254,7 +256,11 @@ def _seeds(text: str) -> int | list[int]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; errors a user can mend are one line on stderr and exit code 2."""
     _open_outputs()
-    options, options_rest = parser().parse_known_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        parser().print_help()
+        return 0
+    options, options_rest = parser().parse_known_args(given)
     options.rest = options_rest
     try:
         if options_rest and options.command != "train" and getattr(options, "what", "") != "hard":

@@ -13,7 +13,7 @@ def bonus_options(rest: Sequence[str]) -> dict[str, dict[str, str]]:
         word = words.pop(0)
         name, dot, key = word.removeprefix("--").partition(".")
         if not word.startswith("--") or not dot or not words or words[0].startswith("--"):
-            raise ValueError(f"what is {word!r}? A bonus's parameters are given as --kme.scale 0.01. See --help.")
+            raise ValueError(f"unknown: {word}. A bonus's parameters are given as --kme.scale 0.01. See --help.")
         options.setdefault(name, {})[key] = words.pop(0)
     return options
 
@@ -24,7 +24,7 @@ def sweep_options(texts: Sequence[str]) -> dict[str, list[str]]:
     for text in texts:
         key, equals, values = text.partition("=")
         if not equals or not values or "." not in key:
-            raise ValueError(f"{text!r} is no sweep; write it as kme.balance=1e-5,1e-4.")
+            raise ValueError(f"{text!r} is not a sweep; write it as kme.balance=1e-5,1e-4.")
         if key in sweep:
             raise ValueError(f"--sweep names {key} more than once. Write all its values in one, as {key}=1,2.")
         sweep[key] = values.split(",")

@@ -66,9 +66,13 @@ def empty_batch_is_nothing(factory: Factory) -> None:
     before = common.frozen(bonus)
     for shape in ((0,), (0, COLUMNS)):
         paid = bonus.rewards(np.zeros((*shape, DIM), np.float32))
-        demand(np.shape(paid) == shape, f"an empty batch gave {np.shape(paid)}: a loop without news would crash.")
+        demand(
+            np.shape(paid) == shape, f"an empty batch gave {np.shape(paid)}: a loop that has nothing new would crash."
+        )
         bonus.update(np.zeros((*shape, DIM), np.float32))
-    demand(common.frozen(bonus) == before, "an empty update changed the state: a loop without news would drift.")
+    demand(
+        common.frozen(bonus) == before, "an empty update changed the state: a loop that has nothing new would drift."
+    )
 
 
 def same_seed_same_bits(factory: Factory) -> None:
@@ -164,7 +168,8 @@ def bad_input_is_refused(factory: Factory) -> None:
                 f"update() takes {value} though rewards() refuses it: one bad state poisons the bonus for good.",
             )
             demand(
-                common.frozen(bonus) == before, f"a refused {value} still changed the state: catching it is no help."
+                common.frozen(bonus) == before,
+                f"a refused {value} still changed the state: catching the error does not help.",
             )
             continue
         paid = bonus.rewards(states)
@@ -174,7 +179,7 @@ def bad_input_is_refused(factory: Factory) -> None:
     bonus = factory(dim=DIM, seed=SEED)
     wrong = np.zeros((ROWS, COLUMNS, DIM + 1), np.float32)
     both = common.refused(lambda: bonus.rewards(wrong)) and common.refused(lambda: bonus.update(wrong))
-    demand(both, "states of another dim are taken: the bonus looks at the wrong numbers without a word.")
+    demand(both, "states of another dim are taken: the bonus silently looks at the wrong numbers.")
 
 
 def instances_are_independent(factory: Factory) -> None:

@@ -69,7 +69,7 @@ def foreign_state_is_refused(factory: Factory) -> None:
     wrong += [foreign] if any(np.shape(foreign[name]) != np.shape(state[name]) for name in state) else []
     for bad in wrong:
         taken = not common.refused(lambda bad=bad: bonus.load_state_dict(bad))  # type: ignore[misc]
-        demand(not taken, "a state that does not fit is taken: a wrong checkpoint resumes without a word.")
+        demand(not taken, "a state that does not fit is taken: a wrong checkpoint resumes silently.")
         demand(common.frozen(bonus) == before, "a refused state left half of itself: the run goes on damaged.")
 
 

@@ -61,7 +61,7 @@ def open_rows(file: str, wanted: Wanted) -> Iterator[Source]:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
             yield _shuffled(_text(lines, file, wanted))
     else:
-        raise ValueError(f"{file}: what is a {suffix or 'file without a suffix'}? Known are {SUFFIXES}.")
+        raise ValueError(f"{file}: {suffix or 'a name without a suffix'} cannot be read. Give {SUFFIXES}.")
 
 
 def _shuffled(source: Source) -> Source:
@@ -119,7 +119,7 @@ def _load(path: Path, key: str | None) -> Any:
     try:
         loaded = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
     except (ValueError, OSError, EOFError):
-        raise ValueError(f"{path} is no NumPy file of numbers: it is damaged, or holds Python objects.") from None
+        raise ValueError(f"{path} is not a NumPy file of numbers: it is damaged, or holds Python objects.") from None
     if isinstance(loaded, np.ndarray):
         return loaded
     names = list(loaded.files)
@@ -162,7 +162,7 @@ def _parquet(path: Path, wanted: Wanted) -> Source:
     try:
         table = parquet.ParquetFile(path)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} is no parquet file: {error}") from None
+        raise ValueError(f"{path} is not a parquet file: {error}") from None
     schema = table.schema_arrow
     picked = _pick(wanted.columns, schema.names, len(schema), str(path))
     names, numeric = list(schema.names), (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
@@ -259,13 +259,18 @@ def _row(line_number: int, line: str, layout: Layout) -> list[float]:
     for place in layout.picked:
         number = math.nan if words[place] == "" else _number(words[place])
         if number is None:
-            comma = _number(words[place].replace(",", ".")) is not None
-            repair = "Write decimal points, not commas." if comma else "Choose columns of numbers: --columns 0,2."
-            raise ValueError(
-                f"{where}: column {_name(place, layout.names)} is {words[place]!r}, which is no number. {repair}"
-            )
+            said = f"{where}: column {_name(place, layout.names)} is {words[place]!r}, which is not a number."
+            raise ValueError(f"{said} {_repair(words, place, layout)}")
         numbers.append(number)
     return numbers
+
+
+def _repair(words: Sequence[str], place: int, layout: Layout) -> str:
+    """What to do about a word where a number should be: the columns that do have one in this line."""
+    if _number(words[place].replace(",", ".")) is not None:
+        return "Write decimal points, not commas."
+    good = [layout.names[j] if layout.names else str(j) for j in layout.picked if _number(words[j]) is not None]
+    return f"Choose columns of numbers, here --columns {','.join(good)}." if good else "No column of this line is."
 
 
 def _number(word: str) -> float | None:

@@ -48,7 +48,13 @@ def check_writable(path: Path) -> None:
         if new:
             path.unlink()
     except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror}. Choose another path.") from error
+        raise ValueError(f"{path} cannot be written: {why_not(error)}. Choose another path.") from error
+
+
+def why_not(error: OSError) -> str:
+    """In words; of a path that leads through a file, not that this file exists."""
+    in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
+    return "a folder on the way there is a file" if in_the_way else error.strerror or str(error)
 
 
 def is_leftover(path: Path) -> bool:

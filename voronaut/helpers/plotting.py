@@ -41,7 +41,7 @@ def check(path: Path) -> None:
         raise install("matplotlib", "plot") from error
     kinds = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
-        raise ValueError(f"{path} names no kind of picture; end it in .png, or one of {', '.join(sorted(kinds))}.")
+        raise ValueError(f"{path} is not a picture; end its name in .png, or one of {', '.join(sorted(kinds))}.")
     files.check_writable(path)
 
 

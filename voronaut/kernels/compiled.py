@@ -4,12 +4,14 @@ What is cached is used as long as the sources of all kernels are what they were.
 """
 
 import hashlib
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +29,26 @@ def digest() -> str:
 SOURCES = digest()
 
 
+class Notice(event.Listener):  # type: ignore[misc]
+    """Says why the first call takes a while: once, on a terminal, and not where the machine code is found on disk."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, happening: Any) -> None:
+        """A function is about to be compiled."""
+        ours = happening.data["dispatcher"].py_func.__module__.startswith("voronaut.")
+        if ours and not self.said and sys.stderr is not None and sys.stderr.isatty():
+            self.said = True
+            print("voronaut: compiling for this machine; some seconds, only this once", file=sys.stderr, flush=True)
+
+    def on_end(self, happening: Any) -> None:
+        """It is done."""
+
+
+event.register("numba:compile", Notice())
+
+
 def compiled(function: F) -> F:
     """`numba.njit` that releases the GIL and forgives a cache folder that is missing or read-only."""
     return cached(function, FAST)
@@ -40,9 +62,9 @@ def reordered(function: F) -> F:
 def cached(function: F, fastmath: set[str]) -> F:
     """`numba.njit`, cached where it can be. By itself numba takes old machine code where only a callee has changed."""
     try:
-        kernel = numba.njit(nogil=True, fastmath=fastmath, cache=True)(function)
+        kernel = numba.njit(nogil=True, fastmath=fastmath, no_cfunc_wrapper=True, cache=True)(function)
     except RuntimeError:  # numba found no folder it may write to
-        return numba.njit(nogil=True, fastmath=fastmath)(function)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, fastmath=fastmath, no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
     cache: Any = getattr(kernel, "_cache", None)
     index = getattr(cache, "_cache_file", None)
     if index is not None:  # numba compiles, and caches as it did when this was written (a test tells)

@@ -15,17 +15,21 @@ from voronaut.experiments.exploration.figures import METHODS
 from voronaut.helpers.markdown import fill, table
 
 BENCHMARKS = Path("benchmarks")
+SHOWN = ("orders", "walks", "accuracy", "laws")  # of the entropy experiments; the rest has a page of its own
 BONUSES = {"kme": "KME, 300 clusters", "rnd": "RND", "re3": "RE3", "hash": "HashCount"}
 
 
 def pages() -> dict[Path, dict[str, str]]:
     """Every computed part, by page and name."""
     cost = bonus_cost(json.loads((BENCHMARKS / "bonuses.json").read_text()))
+    sweeps, measured = results(), entropy.computed()
     docs = {
-        "results": results(),
+        "results": {"scores": scores(), "claims": sweeps["claims"]},
+        "results_tables": {name: text for name, text in sweeps.items() if name != "claims"},
         "hard": hard.computed(),
         "pair": hard.dense(),
-        "entropy_experiments": entropy.computed(),
+        "entropy_experiments": {name: measured[name] for name in SHOWN},
+        "entropy_tables": {name: text for name, text in measured.items() if name not in SHOWN},
         "entropy": {"cost": entropy_cost(json.loads((BENCHMARKS / "entropy.json").read_text()))},
         "performance": {"cost": cost},
         "watching": maze.computed(),
@@ -33,11 +37,11 @@ def pages() -> dict[Path, dict[str, str]]:
         "adapters/sb3": loops.computed(),
     }
     found = {Path("docs", f"{name}.md"): parts for name, parts in docs.items()}
-    return {Path("README.md"): {"results": scores(), "cost": cost}, **found}
+    return {Path("README.md"): {"cost": cost}, **found}
 
 
 def results() -> dict[str, str]:
-    """docs/results.md: all sweeps."""
+    """docs/results.md and its tables: all sweeps."""
     parts = {name: text for each in (exploration, scale, parameters, sb3) for name, text in each.computed().items()}
     others = {"scale sweep": scale, "parameter sweep": parameters, "cross-check with Stable-Baselines3": sb3}
     lines = [parts["missing"], *(progress(name, each.PLAN) for name, each in others.items())]

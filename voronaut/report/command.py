@@ -46,5 +46,7 @@ def write(out: Path, text: str) -> Path:
         out.parent.mkdir(parents=True, exist_ok=True)
         files.write_text(out, text)
     except OSError as error:
-        raise ValueError(f"{out} cannot be written: {error.strerror}. Choose another --out, as report.html.") from error
+        raise ValueError(
+            f"{out} cannot be written: {files.why_not(error)}. Choose another --out, such as report.html."
+        ) from error
     return out

@@ -69,7 +69,8 @@ def _panels(runs: Sequence[Run]) -> dict[str, Any]:
             panels[name] = {"title": MAIN.get(name) or OTHER.get(name) or name, "main": name in MAIN, "curves": drawn}
     for name in set(panels) - set(MAIN):
         for curve in panels[name]["curves"].values():
-            curve.pop("seeds", None)  # single seeds are drawn in the main charts only
+            if "low" in curve:
+                curve.pop("seeds", None)  # single seeds of many are drawn in the main charts only
     return panels
 
 

@@ -13,6 +13,7 @@ from voronaut.report.records import Run
 
 Floats = NDArray[np.float64]
 POINTS = 300  # per curve
+FEW = 3  # seeds that are shown themselves: an interval of so few would squash their curves
 HIGHEST = ("max_step_reward",)  # of several rollouts the highest, not the mean
 
 
@@ -34,8 +35,10 @@ def curve(runs: Sequence[Run], name: str) -> dict[str, Any] | None:
     values = np.stack([binned(run.steps, run.columns[name], grid, name in HIGHEST) for run in known])
     middle = spread(values)
     plain = {"x": grid.astype(int).tolist(), "mean": rounded(middle.mean)}
+    if len(known) > FEW:
+        plain |= {"low": rounded(middle.low), "high": rounded(middle.high)}
     if len(known) > 1:
-        plain |= {"low": rounded(middle.low), "high": rounded(middle.high), "n": middle.seeds.tolist()}
+        plain["n"] = middle.seeds.tolist()
         plain["seeds"] = {str(run.seed): rounded(row) for run, row in zip(known, values, strict=True)}
     return plain
 
@@ -86,8 +89,10 @@ def rounded(values: Any) -> list[float | None]:
 
 
 def number(runs: Sequence[Run], name: str, score: Callable[[Floats, Floats], float]) -> stats.Interval:
-    """A score of every seed, as mean with its 95 % t-interval; NaN where no seed knows it."""
+    """A score of every seed, as mean with its 95 % t-interval, or of few with the lowest and the highest; or NaN."""
     known = [run for run in runs if name in run.columns]
     scores = np.array([score(run.steps, run.columns[name]) for run in known])
     scores = scores[np.isfinite(scores)]
+    if 1 < len(scores) <= FEW:
+        return stats.Interval(float(scores.mean()), float(scores.min()), float(scores.max()))
     return stats.mean_interval(scores) if len(scores) else stats.Interval(math.nan, math.nan, math.nan)

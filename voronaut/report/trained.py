@@ -23,7 +23,7 @@ def read(place: Place, now: float, whole: Reading) -> None:
     if not config and not trouble:
         if not place.runs:
             return  # some other project's config.json
-        trouble = [f"{place.folder / CONFIG} is no experiment's: {GUESSED}"]
+        trouble = [f"{place.folder / CONFIG} does not describe an experiment: {GUESSED}"]
     whole.troubles.extend(trouble)
     known = _known(config)
     expected = list(known) if place.whole else []

@@ -1,6 +1,7 @@
 """The table of sparse tasks: dm_control's tasks whose rewards below a threshold become 0."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -77,7 +78,25 @@ def find(name: str) -> Task:
     """The row of that name; the error for an unknown one names the nearest."""
     if name in TASKS:
         return TASKS[name]
-    near = difflib.get_close_matches(name.lower(), [*TASKS, *TOYS], n=1, cutoff=0.4)
-    hint = f"Did you mean {near[0]!r}? " if near else ""
+    near = difflib.get_close_matches(name.lower(), [*TASKS, *TOYS], n=1, cutoff=0.4) + _in_gymnasium(name)
+    hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
     known = ", ".join([*TASKS, *TOYS])
     raise ValueError(f"there is no task {name!r}. {hint}Tasks: {known}, or gym:ID for any Gymnasium environment.")
+
+
+def _in_gymnasium(name: str) -> list[str]:
+    """gym:ID of an environment of (nearly) that name, the newest version; what looks like an id is one."""
+    try:
+        from gymnasium.envs.registration import registry
+    except ImportError:
+        registry = {}
+    ids = {known.rpartition("-v")[0].lower(): known for known in sorted(registry, key=_version)}
+    near = difflib.get_close_matches(name.rpartition("-v")[0].lower() or name.lower(), ids, n=1, cutoff=0.9)
+    if name in registry or (not near and re.fullmatch(r".+-v\d+", name)):
+        return [f"gym:{name}"]
+    return [f"gym:{ids[each]}" for each in near]
+
+
+def _version(known: str) -> int:
+    number = known.rpartition("-v")[2]
+    return int(number) if number.isdecimal() else -1

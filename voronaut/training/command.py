@@ -3,13 +3,13 @@
 import errno
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
-from voronaut.helpers import files
-from voronaut.helpers.missing import install
+from voronaut.helpers import files, missing
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, loop, policy
 from voronaut.training.config import Config
@@ -18,6 +18,7 @@ from voronaut.training.watching import logs, watch
 from voronaut.training.watching.progress import by_method, columns, pretty, shown
 
 INTERRUPTED = 130
+FILMS = (".mp4", ".mkv", ".mov", ".avi")
 GO_ON = "go on with the same command and --resume"
 ROOM = f"Make room and {GO_ON}."
 CLOSED = f"It cannot be written to: change that and {GO_ON}, or choose another --out."
@@ -67,7 +68,7 @@ def _kept(out: Path) -> str:
 
 
 def _advice(error: OSError) -> str:
-    return ADVICE.get(error.errno or 0, f"When that is mended, {GO_ON}.")
+    return ADVICE.get(error.errno or 0, f"When that is fixed, {GO_ON}.")
 
 
 def summary(config: Config, out: Path) -> str:
@@ -90,9 +91,12 @@ def evaluate(folder: Path, episodes: int, seed: int, video: Path | None) -> int:
     if video is not None:
         files.check_writable(video)
     loaded = policy.load(folder)
+    if video is not None:
+        check_film(loaded, seed, video)
     for name, rng in (("mean action", None), ("sampled", np.random.default_rng(seed))):
         task = make(loaded.task, [seed], episodes, threshold=loaded.threshold)
-        totals = policy.returns(loaded.act, task, rng)
+        with _counting(f"{name}: step {{}}, {{}} of {episodes} episodes done") as report:
+            totals = policy.returns(loaded.act, task, rng, report)
         task.close()
         error = f" ± {totals.std(ddof=1) / np.sqrt(episodes):.2f} (standard error)" if episodes > 1 else ""
         print(f"{name:<12} return {totals.mean():.2f}{error}, best {totals.max():.2f}, episodes {episodes}")
@@ -101,15 +105,47 @@ def evaluate(folder: Path, episodes: int, seed: int, video: Path | None) -> int:
     return 0
 
 
-def film(loaded: policy.Loaded, seed: int, video: Path) -> None:
-    """One episode with the mean action as an mp4."""
-    try:
-        import imageio
-    except ImportError as error:
-        raise install("imageio", "train") from error
+@contextmanager
+def _counting(text: str) -> Iterator[Callable[..., None]]:
+    """A function of what stands in the text's braces, which it shows on a terminal, a few times a second."""
+    shown, last = sys.stderr is not None and sys.stderr.isatty(), -np.inf
+
+    def report(*numbers: int) -> None:
+        nonlocal last
+        if shown and time.monotonic() > last + 0.2:
+            last = time.monotonic()
+            print("\r" + text.format(*numbers), end="", file=sys.stderr, flush=True)
+
+    yield report
+    if np.isfinite(last):
+        print("\r" + " " * (len(text) + 20) + "\r", end="", file=sys.stderr, flush=True)
+
+
+def check_film(loaded: policy.Loaded, seed: int, video: Path) -> None:
+    """ValueError or ImportError if no film can be made here: one picture is drawn."""
+    missing.check("imageio", extra="train")
+    if video.suffix not in FILMS:
+        raise ValueError(f"{video} is not a film; end its name in {', '.join(FILMS)}.")
     task = make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)
     try:
-        imageio.mimsave(video, policy.frames(loaded.act, task, every=2), fps=30, macro_block_size=8)
+        task.reset()
+        task.render(0)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+    finally:
+        task.close()
+
+
+def film(loaded: policy.Loaded, seed: int, video: Path) -> None:
+    """One episode with the mean action as a film."""
+    import imageio
+
+    task = make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)
+    try:
+        pictures = [
+            one[: len(one) // 8 * 8, : one.shape[1] // 8 * 8] for one in policy.frames(loaded.act, task, every=2)
+        ]
+        imageio.mimsave(video, pictures, fps=30, macro_block_size=8)  # codecs want multiples of it
     finally:
         task.close()
     print(f"video: {video}")

@@ -123,7 +123,7 @@ def _check_apart(key: str, values: Sequence[Any]) -> None:
     meant = [value(given) for given in values]
     for index, given in enumerate(values):
         if meant[index] in meant[:index]:
-            raise ValueError(f"{key} is to have the value {given} more than once. Name each value once.")
+            raise ValueError(f"{key} has the value {given} more than once. Name each value once.")
         if short(given) in map(short, values[:index]):
             raise ValueError(f"{key}={given} would have the same folder as another value. Name them differently.")
 

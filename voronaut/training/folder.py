@@ -115,7 +115,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text()))
     except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: {error}. Mend it, or choose another --out.") from error
+        raise ValueError(f"{path} is damaged: {error}. Repair it, or choose another --out.") from error
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Trained policies: saved beside their run, loaded as a function from observations to actions, evaluated."""
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -53,7 +54,9 @@ def load(folder: Path) -> Loaded:
     """The policy of a run's folder, such as runs/cheetah/kme-0, or in a file of its own, such as its explorer.npz."""
     path = Path(folder) if Path(folder).suffix == ".npz" else Path(folder) / NAME
     if not path.exists():
-        raise FileNotFoundError(f"{folder} holds no {NAME}. Name the folder of one run, such as DIR/kme-0.")
+        runs = ", ".join(str(found.parent) for found in sorted(Path(folder).glob(f"*/{NAME}")))
+        which = f"of one of its runs: {runs}" if runs else "of one run, such as DIR/kme-0"
+        raise FileNotFoundError(f"{folder} holds no {NAME}. Name the folder {which}.")
     arrays = npz.read(path)
     with npz.refusing(path):
         about = npz.read_json(path, arrays["about"])
@@ -135,11 +138,19 @@ def load_many(folders: Sequence[Path]) -> Policy:
     return lambda observations, *, rng=None: np.asarray(draw(np.asarray(observations, np.float32), rng), np.float64)
 
 
-def returns(policy: Policy, task: VectorTask, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
-    """Extrinsic return of the first episode of every environment."""
+def returns(
+    policy: Policy,
+    task: VectorTask,
+    rng: np.random.Generator | None = None,
+    report: Callable[[int, int], None] = lambda step, done: None,
+) -> NDArray[np.float64]:
+    """Extrinsic return of the first episode of every environment. `report` is told the step, and how many are over."""
     total, over = np.zeros(task.num_envs), np.zeros(task.num_envs, bool)
     observations = task.reset()
-    while not over.all():
+    for t in itertools.count(1):
+        if over.all():
+            break
+        report(t, int(over.sum()))
         step = task.step(policy(observations, rng=rng))
         total += np.where(over, 0.0, step.rewards)
         over |= step.terminated | step.truncated

@@ -224,6 +224,26 @@ def test_every_algorithm_learns_and_logs(name: str, count: int) -> None:
     assert 2 <= logged["rollout/ep_rew_mean"] <= 2.25  # the task's own
 
 
+@pytest.mark.parametrize(("every", "wanted"), [(4, [0, 4, 8]), (-1, [0])])
+def test_noise_that_depends_on_states_is_drawn_anew_as_often_as_asked(every: int, wanted: list[int]) -> None:
+    options: Any = {**STILL, "train_freq": 10, "use_sde": True, "sde_sample_freq": every}
+    pair = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), Spy(), **options, **tiny())
+    drawn: dict[str, list[int]] = {"exploiter": [], "explorer": []}
+    for name, steps in drawn.items():
+        now = lambda *_, steps=steps: steps.append(pair.exploiter.num_timesteps // 3)  # noqa: E731
+        getattr(pair, name).actor.reset_noise = now
+        getattr(pair, name).policy.reset_noise = lambda *_: None
+    pair.learn(30)
+    assert drawn == {"exploiter": wanted, "explorer": wanted}
+
+
+def test_training_may_wait_for_whole_episodes() -> None:
+    options = {**SMALL, "learning_starts": 0, "train_freq": (2, "episode"), "gradient_steps": 1}
+    pair = Pair(SAC, "MlpPolicy", Monitor(WalkEnv(0)), kme(), **options, **tiny())
+    pair.learn(24)  # six episodes of four steps
+    assert pair.exploiter._n_updates == pair.explorer._n_updates == 3
+
+
 def test_dict_observations_and_a_class_that_is_made_to_fit() -> None:
     env = DummyVecEnv(list(walks(DictWalkEnv)))
     pair = Pair(SAC, "MultiInputPolicy", env, vn.KME, keys=["who", "rest"], **SMALL, **tiny())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import voronaut as vn
-from voronaut.bonuses.kme import tensors, viewed
+from voronaut.bonuses.kme import balanced, tensors, viewed
 
 BACKENDS = ("cpu", "xla", "device")
 MEMORIES: dict[str, dict[str, Any]] = {
@@ -36,7 +36,7 @@ def give(backend: str, monkeypatch: pytest.MonkeyPatch) -> Give:
         from voronaut.kernels.xla import views_host
 
         monkeypatch.setattr(viewed, "kernel", lambda: views_host)
-        monkeypatch.setattr(vn.KME, "_kernel", lambda self: xla)
+        monkeypatch.setattr(balanced, "kernel", lambda: xla)
         return np.asarray
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(tensors, "on_device", lambda x: isinstance(x, torch.Tensor))

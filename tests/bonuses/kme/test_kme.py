@@ -1,5 +1,7 @@
 """`vn.KME`: the surface, the laws the method obeys, and what it does with odd input."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -307,3 +309,34 @@ def test_clamped_gaps_are_counted_not_hidden() -> None:
     saved = kme.state_dict()
     kme.load_state_dict({**saved, "counts": np.array([1, 1, 9])})
     assert (kme.gaps < 0).sum() == kme.metrics()["clamped_gaps"] == 1
+
+
+@pytest.mark.parametrize("unit", [1e-2, 1.0, 1e3])
+def test_the_logarithm_is_cut_off_at_a_thousandth_of_the_mean_gap(unit: float) -> None:
+    kme = vn.KME(dim=2, clusters=8, balance=0.0, objective="log", init="data", dtype="float64")
+    kme.update(np.random.default_rng(0).normal(size=(7, 2)) * unit)  # two of eight centers at one state
+    gaps = np.maximum(kme.gaps, 0)
+    floor = 1e-3 * gaps.mean()
+    assert (gaps < floor).sum() == 2
+    assert kme.objective_value() == pytest.approx(np.log(np.maximum(gaps, floor)).sum())
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"dim": 17}, "KME(dim=17): 17 views of 1 coordinate with 32 clusters each; nothing seen yet"),
+        ({"dim": 2}, "KME(dim=2): 300 clusters of the whole state; nothing seen yet"),
+        ({"dim": 6, "views": 4, "view_dim": 2}, "KME(dim=6): 4 views of 2 coordinates with 64 clusters each; nothing"),
+        ({"dim": 3, **vn.presets.paper().kme}, "KME(dim=3): 300 clusters of the whole state, balance 0.0001; nothing"),
+    ],
+)
+def test_it_says_what_it_is(choice: dict[str, Any], said: str) -> None:
+    assert repr(vn.KME(**choice)).startswith(said)
+
+
+def test_it_says_what_it_has_seen() -> None:
+    kme = vn.KME(dim=2, clusters=4)
+    kme.update(np.random.default_rng(0).normal(size=(1200, 2)))
+    assert repr(kme).endswith("; 1,200 states seen in 1 update")
+    kme.update(np.random.default_rng(0).normal(size=(10, 2)))
+    assert repr(kme).endswith("; 1,210 states seen in 2 updates")

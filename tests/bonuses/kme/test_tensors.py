@@ -64,6 +64,14 @@ def test_rewards_are_those_of_the_host(objective: str) -> None:
 
 
 @pytest.mark.usefixtures("as_device")
+def test_first_centers_are_those_that_the_host_would_choose() -> None:
+    kme, twin, states = (*(make(init="data", step_size=1e-9) for _ in range(2)), stream())
+    kme.update(there(states))
+    twin.update(states)
+    np.testing.assert_allclose(kme.centers, twin.centers, atol=1e-5)
+
+
+@pytest.mark.usefixtures("as_device")
 def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """One pass over the same shuffle, state by state."""
     kme, twin, states = make(), make(), stream()

@@ -186,5 +186,5 @@ def test_weights_and_biases_is_not_touched_unless_asked_for(tmp_path: Path, monk
     words = ["train", "maze", "--seeds", "1", "--steps", "64", "--rollout", "32", "--envs", "2", "--out"]
     assert main([*words, str(tmp_path / "with"), "--wandb", "--quiet"]) == 2
     assert not (tmp_path / "with").exists()
-    with pytest.raises(ImportError, match=r"wandb is missing. Install it with: pip install 'voronaut\[wandb\]'"):
+    with pytest.raises(ImportError, match=r"wandb is missing. Install it with: pip install .*\[wandb\]'"):
         vn.train("maze", out=tmp_path / "python", steps=64, rollout=32, envs=2, wandb="tests", quiet=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from voronaut.bonuses.kme.balanced import Balanced
+from voronaut.helpers.missing import pip
 from voronaut.kernels import gpu as kernel
 from voronaut.kernels.rules import FAR
 
@@ -24,7 +25,7 @@ ROWS = 2**24  # states that are paid at once: what they need besides is free aga
 NUMBERS = 2**24  # that are converted at once
 SLOW = (
     "on this device updates go state by state, which is slow: they are fast in float32 with Triton "
-    "(pip install 'voronaut[gpu]'), and on the CPU (next_states.cpu())."
+    f"({pip('gpu')}), and on the CPU (next_states.cpu())."
 )
 
 

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses.kme import frames, inside, learned, readout, tensors
 from voronaut.bonuses.kme.balanced import Balanced
-from voronaut.bonuses.kme.settings import Settings, check_features, check_whole, chosen, fresh_seed, without_retired
+from voronaut.bonuses.kme.settings import (
+    Settings,
+    check_features,
+    check_whole,
+    chosen,
+    described,
+    fresh_seed,
+    without_retired,
+)
 from voronaut.bonuses.kme.viewed import Viewed
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.saving import Saved, check_state
@@ -90,6 +98,12 @@ class KME(Saved):
         self._updates = self._bad = self._replayed = 0
         self._device: Any = None  # the clusters on a GPU, while states come from there
         self._turns = Turns()
+
+    def __repr__(self) -> str:
+        self._sync()
+        seen, updates = self._reservoir.seen, f"{self._updates} update{'s' if self._updates != 1 else ''}"
+        known = f"{seen:,} states seen in {updates}" if seen else "nothing seen yet"
+        return f"KME(dim={self.dim}): {described(self.settings)}; {known}"
 
     # What a loop asks for
 

@@ -148,6 +148,16 @@ def _refuse_counts(params: Mapping[str, Any]) -> None:
         )
 
 
+def described(settings: Settings) -> str:
+    """In words what is clustered, and how."""
+    s = settings
+    balance = "" if s.balance == AUTO else f", balance {s.balance}"
+    if s.views < 2:
+        return f"{s.clusters} clusters of the whole state{balance}"
+    coordinates = f"{s.view_dim} coordinate{'s' if s.view_dim > 1 else ''}"
+    return f"{s.views} views of {coordinates} with {s.clusters} clusters each{balance}"
+
+
 def fresh_seed(seed: int | None) -> int:
     """The seed, or one drawn from the system."""
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) if seed is None else seed

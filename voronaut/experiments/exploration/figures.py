@@ -174,30 +174,39 @@ def _chance_row(axes: Any, y: float, chances: Mapping[str, stats.Interval]) -> N
 
 
 def discovery(path: Path, plan: Plan, data: Data) -> None:
-    """State entropy and top dense reward beside the return, for cells that have data."""
-    cells = with_data(plan, data)
-    with figure(path, columns=len(CURVES), rows=len(cells), size=(13, 3.1 * len(cells) + 0.4)) as grid:
-        panels = np.reshape(grid, (len(cells), len(CURVES)))
-        for row, cell in zip(panels, cells, strict=True):
-            least = TASKS[cell.task].threshold(cell.choices["threshold"])
-            for axes, key in zip(row, CURVES, strict=True):
-                _curves(axes, data[cell.name], key, plan, spread=least > 0 or key != "max_step_reward")
-            _explain_top(row[1], least)
-            row[0].set_title(drawing.title(cell).replace("\n", ", "), fontsize=10, loc="left")
+    """State entropy and below it the top dense reward, for cells that have data, four side by side."""
+    cells, wide = with_data(plan, data), 4
+    bands = -(-len(cells) // wide)
+    columns = min(wide, len(cells))
+    with figure(path, columns=columns, rows=2 * bands, size=(3.3 * columns, 5.2 * bands + 0.4)) as grid:
+        panels = np.reshape(grid, (2 * bands, columns))
+        for axes in panels.ravel():
+            axes.set_axis_off()
+        for index, cell in enumerate(cells):
+            band, column = divmod(index, wide)
+            _discovered(panels[2 * band : 2 * band + 2, column], cell, data, plan)
         _legend(panels[0, 0].figure, panels.ravel())
 
 
+def _discovered(pair: Any, cell: Cell, data: Data, plan: Plan) -> None:
+    least = TASKS[cell.task].threshold(cell.choices["threshold"])
+    for axes, key in zip(pair, ("state_entropy", "max_step_reward"), strict=True):
+        axes.set_axis_on()
+        _curves(axes, data[cell.name], key, plan, spread=least > 0 or key != "max_step_reward")
+        axes.set_ylabel({"state_entropy": "entropy (nats)", "max_step_reward": "top dense reward"}[key])
+    pair[0].set(title=drawing.title(cell), xlabel="")
+    _explain_top(pair[1], least)
+
+
 def _explain_top(axes: Any, least: float) -> None:
-    """A line where reward begins; a reward of 0 or 1 only is the share of seeds that met it."""
+    """A dotted line where reward begins; a reward of 0 or 1 only is the share of seeds that met it."""
     if not axes.lines:
         return
     if not least:
-        axes.set_ylabel("share of seeds that met reward")
+        axes.set_ylabel("share of seeds with reward")
         return
     axes.axhline(least, color=drawing.GREY, linestyle=":", linewidth=1.2, zorder=0)
     axes.set_ylim(top=max(axes.get_ylim()[1], 1.05 * least))
-    axes.text(1.01, least, "reward\nbegins", transform=axes.get_yaxis_transform(), va="center", color=drawing.GREY,
-              fontsize=8)  # fmt: skip
 
 
 def bonus_seconds(results: Sequence[Result]) -> float:

@@ -98,7 +98,7 @@ def lowest(bits: Ints, order: Ints) -> int:
     for j in range(bits.shape[0]):
         place = order[j] if bits[j] == least else last
         first = place if place < first else first
-    return first  # type: ignore[no-any-return]
+    return np.int64(first)  # type: ignore[return-value]  # one kind of index: nobody is compiled twice
 
 
 @compiled
@@ -162,7 +162,8 @@ def survey_row(
     centers: Floats, weight: Floats, i: int, point: Floats, squared: Floats, room: Scratch
 ) -> tuple[int, float, float]:
     """The cluster nearest to i, its gap, and the gap were that one not there. OUT: point (d,), squared, room.value."""
-    point[:] = centers[:, i]
+    for p in range(point.shape[0]):  # a copy of slices would compile its messages too, two seconds of them
+        point[p] = centers[p, i]
     squared_distances(centers, point, squared)
     squared[i] = np.inf
     add_weights(squared, weight, room.value)

@@ -195,11 +195,12 @@ def put(centers: Floats, i: int, near: int, part: float, states: Floats, t: int)
 @compiled
 def walk_rows(
     states: Floats, pace: Pace, weight: Floats, rules: Rules, point: Floats, marks: Ints, room: Scratch,
-    margin: float, centers: Floats, usage: Floats, kept: Gaps, out: Floats,
+    margin: float, centers: Floats, usage: Floats, kept: Gaps | None, out: Floats,
 ) -> float:  # fmt: skip
     """`views.absorb` state by state, of one view's (n, m). OUT: room and all after the margin. The margin after it.
 
-    What states are paid goes to `out` (n,), (0,) if nobody asks, with gaps that are kept up to date for it.
+    What states are paid goes to `out` (n,), with gaps that are kept up to date for it. Without gaps nobody is paid,
+    and what is not needed is not even compiled.
     """
     rate, won, value, bits, order, least = (
         pace.rate,
@@ -218,14 +219,14 @@ def walk_rows(
         usage[i] += won[t] * share(best, margin)
         margin = followed(margin, ahead, rate[t])
         put(centers, i, i, pace.step_size, states, t)
-        if out.shape[0] > 0:
+        if kept is not None:
             out[t] = follow_move(centers, weight, usage.shape[0], i, rules, point, marks, room, kept)[0]
         if i == least:
             least = least_used(usage)
         if usage[i] > CROWDED * usage[least]:
             put(centers, least, i, BESIDE, states, t)
             usage[i] = usage[least] = (usage[i] + usage[least]) / 2
-            if out.shape[0] > 0:
+            if kept is not None:
                 follow_move(centers, weight, usage.shape[0], least, rules, point, marks, room, kept)
             least = least_used(usage)
     return margin
@@ -237,16 +238,10 @@ def keep(centers: Floats) -> Gaps:
     return Gaps(shape.gap, np.minimum(shape.second, np.finfo(centers.dtype).max), shape.nearest.astype(whole))
 
 
-def keep_none(centers: Floats) -> Gaps:
-    """No gaps, of as many views: for a walk that nobody is paid for."""
-    none = np.empty((len(centers), 0), centers.dtype)
-    return Gaps(none, none, none.astype(f"i{centers.dtype.itemsize}"))
-
-
 @compiled
 def walk_views(
     states: Floats, columns: Ints, pace: Pace, first: int, last: int, weight: Floats, room: Scratch, own: Floats,
-    centers: Floats, usage: Floats, margin: Floats, kept: Gaps, out: Floats,
+    centers: Floats, usage: Floats, margin: Floats, kept: Gaps | None, out: Floats,
 ) -> None:  # fmt: skip
     """`walk_rows` of the views first to last, one after the other. OUT: own (n, m), room, and what follows them."""
     point, marks, rules = (
@@ -258,7 +253,7 @@ def walk_views(
         for t in range(own.shape[0]):
             for p in range(own.shape[1]):
                 own[t, p] = states[t, columns[v, p]]
-        mine = Gaps(kept.gap[v], kept.bound[v], kept.nearest[v])
+        mine = None if kept is None else Gaps(kept.gap[v], kept.bound[v], kept.nearest[v])
         margin[v] = walk_rows(
             own, pace, weight, rules, point, marks, room, margin[v], centers[v], usage[v], mine, out[v]
         )

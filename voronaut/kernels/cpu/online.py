@@ -126,10 +126,10 @@ def follow_move(
     total = concave(kept.gap[i], rules) - before
     flag_changes(weight, kept, i, room)
     for n in range(gather(room.value_bits, clusters, marks)):
-        j = marks[n]
+        j = np.int64(marks[n])
         if j != i:
             before = concave(kept.gap[j], rules)
-            grew, again = settle(centers, weight, i, j, point, room, kept)
+            grew, again = settle(centers, weight, i, j, point, room, kept)  # type: ignore[arg-type]
             total += concave(kept.gap[j], rules) - before
             grown, recomputed = grown + grew, recomputed + again
     return total, grown, recomputed

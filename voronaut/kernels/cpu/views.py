@@ -206,7 +206,7 @@ def walk_few(views: Views, states: Floats, now: crowds.Pace, threads: int, out: 
         np.ascontiguousarray(states),
     )
     usage, margin, (_, k, m) = views.usage.copy(), views.margin.copy(), views.centers.shape
-    weight, kept = few.no_weights(k, laid.dtype), (few.keep if out.size else few.keep_none)(views.centers)
+    weight, kept = few.no_weights(k, laid.dtype), few.keep(views.centers) if out.size else None
 
     def work(mine: slice) -> None:
         room = scratch(len(weight), laid.dtype)

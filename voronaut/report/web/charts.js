@@ -27,6 +27,7 @@ function meanLine(method, curve, style) {
 
 function sentence(curve, i) {
   const mean = short(curve.mean[i]);
+  if (curve.n && !curve.low) return `${mean} (mean of ${curve.n[i]})`;
   if (!curve.low || curve.low[i] === null) return mean;
   return `${mean} (${short(curve.low[i])} to ${short(curve.high[i])}, ${curve.n[i]} seeds)`;
 }
@@ -35,7 +36,7 @@ function chart(element) {
   const panel = panelOf(element);
   const curves = shown(panel);
   const bands = curves.flatMap(([m, c]) => (c.low ? band(c, data.methods[m]) : []));
-  const seeds = showing.seeds ? curves.flatMap(([m, c]) => seedLines(c, data.methods[m])) : [];
+  const seeds = curves.flatMap(([m, c]) => (showing.seeds || !c.low ? seedLines(c, data.methods[m]) : []));
   const means = curves.map(([m, c]) => meanLine(m, c, data.methods[m]));
   return {
     traces: [...bands, ...seeds, ...means],

@@ -4,6 +4,7 @@ import copy
 import importlib
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.helpers.missing import pip
 from voronaut.tasks.backends.render import choose_renderer, frame, impossible
 from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, require, sparse
 from voronaut.tasks.table import EPISODE_STEPS, Task
@@ -140,9 +142,22 @@ def _environments(task: Task, randoms: Sequence[np.random.RandomState], render: 
     return envs
 
 
+def _require_suite() -> None:
+    """dm_control, or what to do without it."""
+    try:
+        require("dm_control", "train")
+    except ImportError as error:
+        if sys.version_info < (3, 13):
+            raise
+        raise ImportError(
+            "dm_control does not install with Python 3.13 and later, because its labmaze has no wheel there. Take "
+            f"envpool instead: {pip('fast')}; for pictures an earlier Python."
+        ) from error
+
+
 def _import_suite(render: bool) -> tuple[ModuleType, ModuleType]:
     """dm_control's suite and its control module. Importing them loads an OpenGL library, if MUJOCO_GL names one."""
-    require("dm_control", "train")
+    _require_suite()
     if render:
         choose_renderer()
     try:

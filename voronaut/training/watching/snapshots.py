@@ -70,9 +70,9 @@ def read(path: Path) -> Snapshot:
     with npz.refusing(path):
         centers, states, counts = _unpack("centers", arrays), _unpack("states", arrays), arrays["counts"]
         if states.ndim != 2 or counts.ndim != 1 or centers.shape != (len(counts), states.shape[1]):
-            raise ValueError("it is no snapshot of clusters whose arrays fit each other")
+            raise ValueError("it is not a snapshot of clusters whose arrays fit each other")
         if counts.dtype.kind != "i" or not abs(counts).sum(dtype=float) < 2**62:  # a float does not wrap around
-            raise ValueError("its counts are no whole numbers, or too large")
+            raise ValueError("its counts are not whole numbers, or too large")
         if not (np.isfinite(centers).all() and np.isfinite(states).all()):
             raise ValueError("its centers or states are not finite")
         return Snapshot(int(path.stem), centers, counts, states)

@@ -1,9 +1,9 @@
-"""Runs the conformance kit on the exploration bonuses of other libraries and writes docs/held_up_to_others.md.
+"""Runs the conformance kit on the exploration bonuses of other libraries and writes docs/other_libraries.md.
 
 Needs an environment of its own, with as many of these libraries as are wanted (what is missing is left out):
     pip install torch==2.13.0 torchrl==0.14.1 'ray[rllib]==2.60.0' gymnasium==1.2.2 scipy numba
     pip install --no-deps rllte-core==1.0.1 torchvision==0.28.0 && pip install pynvml termcolor matplotlib seaborn
-    python benchmarks/hold_up_others.py
+    python benchmarks/other_libraries.py
 
 Each library is driven as its documentation says, with its defaults: `rewards` is its way to ask without learning where
 it has one, `update` its way to learn, `state_dict` what it offers for saving. A library that offers nothing to save is
@@ -20,16 +20,17 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from voronaut.conformance import BONUS_CHECKS
 from voronaut.conformance.state import STATE_CHECKS
+from voronaut.helpers.markdown import table
 
 SUPPLIED = ("keeps_the_protocol", "metrics_are_floats")
 CHECKS = {check.__name__: check for check in BONUS_CHECKS if check.__name__ not in SUPPLIED}
-TARGET = Path(__file__).parents[1] / "docs" / "held_up_to_others.md"
+TARGET = Path(__file__).parents[1] / "docs" / "other_libraries.md"
 
 
 class Driven:
@@ -235,6 +236,14 @@ class RllibDistance(RllibConnector):
     kind, home = "EuclidianDistanceBasedCuriosity", "euclidian_distance_based_curiosity"
 
 
+HEAD = """# Bonuses of other libraries
+
+What `vn.conformance.check_bonus` says of the exploration bonuses of other libraries. Voronaut's own pass all of these
+checks on every commit. Written by `benchmarks/other_libraries.py`; only what was run is in the table.
+
+"""
+LEGEND = "✓ passed, ✗ failed for the reason of that number, – the library has no way to save what it learned."
+
 DRIVERS: dict[str, tuple[str, type[Driven]]] = {
     "rllte-core RND": ("rllte-core", Rllte),
     "rllte-core RE3": ("rllte-core", RllteRe3),
@@ -265,9 +274,19 @@ def outcome(check: Callable[[Any], None], factory: Callable[..., Any]) -> tuple[
     return "pass", ""
 
 
-def rows() -> list[str]:
-    """One table row for each check that was run."""
-    table = []
+class Row(NamedTuple):
+    """One check of one library."""
+
+    check: str
+    library: str
+    version: str
+    result: str
+    why: str
+
+
+def rows() -> list[Row]:
+    """One for each check that was run."""
+    found = []
     for name, (package, driver) in DRIVERS.items():
         try:
             version = importlib.metadata.version(package)
@@ -280,18 +299,31 @@ def rows() -> list[str]:
             asked = driver if pure or check_name == "rewards_change_nothing" else asked_on_a_copy(driver)
             result, why = outcome(check, asked)
             if check in STATE_CHECKS and not driver.saves:
-                result, why = "not offered", "the library has no way to save or load what it learned"
-            table.append(f"| {check_name} | {name} | {version} | {result} | {why.replace('|', '/')} |")
-    return table
+                result, why = "not offered", ""
+            found.append(Row(check_name, name, version, result, why))
+    return found
+
+
+def page(found: list[Row]) -> str:
+    """A matrix of checks and libraries, and a numbered list of what failed."""
+    names = {row.library: f"{row.library.replace(' ', '<br>')}<br>{row.version}" for row in found}
+    reasons: dict[str, int] = {}
+    cells: dict[tuple[str, str], str] = {}
+    for row in found:
+        number = reasons.setdefault(row.why, len(reasons) + 1) if row.result == "fail" else 0
+        cells[row.check, row.library] = f"✗ {number}" if number else {"pass": "✓"}.get(row.result, "–")
+    checks = [row.check for row in found if row.library == found[0].library]
+    plain = {check: check.replace("_", " ").replace("its rows", "its row's") for check in checks}
+    lines = [[plain[check], *(cells[check, name] for name in names)] for check in checks]
+    passed = ["passed", *(str(sum(cells[check, name] == "✓" for check in checks)) for name in names)]
+    numbered = [f"{number}. {why.replace('|', '/')}" for why, number in reasons.items()]
+    return "\n".join([table(["check", *names.values()], [*lines, passed]), "", LEGEND, "", *numbered, ""])
 
 
 def main() -> None:
     """Run everything that is installed and write the page."""
     warnings.simplefilter("ignore")
-    intro = (__doc__ or "").split("\n\n")[-1]
-    head = "# Held up to others\n\nWritten by `benchmarks/hold_up_others.py`; only what was run is in the table.\n\n"
-    columns = "\n| check | library | version | result | why |\n|---|---|---|---|---|\n"
-    TARGET.write_text(head + intro + columns + "\n".join(rows()) + "\n")
+    TARGET.write_text(HEAD + page(rows()) + "\n" + (__doc__ or "").split("\n\n")[-1])
 
 
 if __name__ == "__main__":

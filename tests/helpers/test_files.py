@@ -1,0 +1,40 @@
+"""Files written whole or not at all."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from voronaut.helpers import files
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no umask on Windows")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_file_may_be_read_by_whom_the_umask_says(umask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        files.write_text(tmp_path / "log", "a line\n")
+        assert os.umask(umask) == umask  # asked for, and left as it was
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == mode
+
+
+def test_only_files_of_killed_writes_are_leftovers(tmp_path: Path) -> None:
+    left, folder = tmp_path / ".policy.npz.ab12_xyz.part", tmp_path / ".policy.npz.cd34_xyz.part"
+    kept = [tmp_path / name for name in ("policy.npz", ".lock", "x.part", ".policy.npz.short.part")]
+    folder.mkdir()
+    for path in (left, *kept):
+        path.touch()
+    assert files.is_leftover(left)
+    assert not any(files.is_leftover(path) for path in (folder, tmp_path / "gone", *kept))
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    files.write_text(path, "old")
+    with pytest.raises(RuntimeError, match="half way"), files.replacing(path) as file:
+        file.write(b"new")
+        raise RuntimeError("half way")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
