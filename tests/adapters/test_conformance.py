@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.adapters import hosts
-from voronaut.conformance import ADAPTER_CHECKS, check_adapter
+from voronaut.conformance import ADAPTER_CHECKS, Walk, check_adapter
+from voronaut.conformance.walk import Toll
 
 HOSTS: dict[str, Callable[..., Any]] = {
     "sb3 on-policy": hosts.Sb3,
@@ -29,3 +30,24 @@ def test_adapter(name: str, check: Callable[[Any], None]) -> None:
 
 def test_all_at_once() -> None:
     check_adapter(hosts.Sb3)
+
+
+class PaidWalk(Walk):
+    """Only the first walk is paid by its task, in the middle of its episodes; the others cost a little."""
+
+    def step(self) -> Any:
+        state, _, terminated, truncated = super().step()
+        return state, 1.0 if self.number == 0 and self.time == 2 else -0.1, terminated, truncated
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_a_falling_weight_counts_every_episode_once(name: str) -> None:
+    host = HOSTS[name](Toll(), [PaidWalk(number) for number in range(3)], scale="falling:1")
+    host.collect()
+    wrappers = getattr(host, "envs", None) or [getattr(host, "pay", None) or host.env]
+    weights = [wrapper.payer._weight for wrapper in wrappers]
+    assert sum(weight.episodes for weight in weights) == 6 + 4 + 4
+    assert sum(weight.episodes * weight.paid for weight in weights) == pytest.approx(6)
+    assert sum(wrapper.payer.weight() for wrapper in wrappers) == pytest.approx(
+        8 / 14 if len(wrappers) == 1 else 2, rel=1e-9
+    )

@@ -28,7 +28,7 @@ def run(seed: int = 0, kind: str = "kme", rows: int = ROWS, **columns: Any) -> R
     given = {name: np.asarray(values, float) for name, values in columns.items()}
     return Run(experiment="e", name=f"e/{kind}-{seed}", folder=None, task="task", method=kind, kind=kind, seed=seed,
                columns=healthy | metrics | given, state="finished", wanted=rows, shared={},
-               settings={"params": {"clusters": 100}})  # fmt: skip
+               settings={"params": {"clusters": 100, "balance": 1e-4}})  # fmt: skip
 
 
 def filled(value: float) -> Any:
@@ -108,6 +108,16 @@ def test_each_sickness_is_said_once_with_its_seed(title: str, said: str, columns
     found = words.findings([run(0), run(3, **columns), run(5, kind="none", bonus_mean=filled(0))], [])
     assert [(f.title, f.where) for f in found] == [(title, "task, kme seed 3")]
     assert said in found[0].text
+
+
+def test_the_defaults_are_not_scolded_for_what_the_agent_does() -> None:
+    """An agent that rests in a corner fills one cell; nobody chose the balance, so nobody is told to change it."""
+    for params in ({}, {"balance": "auto"}):
+        resting = run(**{"kme/cell_mass_cv": filled(4.1)})._replace(settings={"params": params})
+        assert words.findings([resting], []) == []
+        empty = run(**{"kme/empty_cells": filled(0.41)})._replace(settings={"params": params})
+        (finding,) = words.findings([empty], [])
+        assert finding.title == "Dead centers" and "fewer clusters" in finding.text and "balance" not in finding.text
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,24 @@ from voronaut.training.config import make_methods
 from voronaut.training.population import check_scale, weight
 
 
-def test_the_papers_numbers_are_the_defaults() -> None:
-    config = configure("cheetah-run")
+def test_the_papers_numbers_are_a_preset() -> None:
+    config = configure("cheetah-run", preset="paper")
     assert (config.envs, config.rollout, config.steps, config.seeds) == (16, 16_384, 5_000_000, (0, 1, 2, 3, 4))
     none, kme = config.methods
     assert (none.scale, kme.scale) == ("0.0", "0.01")
     assert kme.params == {"clusters": 300, "step_size": 0.05, "balance": 1e-4, "objective": "sqrt", "init": "zeros"}
     assert config.rollouts == 306  # 305 would be 2880 steps short
     assert config.folders()[4:6] == ["none-4", "kme-0"]
+    pair = configure("cheetah-run", preset="paper", learner="sac", bonuses="kme").methods[0]
+    assert (pair.params, pair.scale) == (kme.params, "1")
+    with pytest.raises(ValueError, match="preset must be 'paper', or be left out; got 'papr'"):
+        configure("cheetah-run", preset="papr")
+
+
+@pytest.mark.parametrize("learner", ["ppo", "sac"])
+def test_without_a_preset_kme_is_that_of_its_defaults(learner: str) -> None:
+    [method] = configure("cheetah-run", learner=learner, bonuses="kme").methods
+    assert method.params == {} and method.scale == {"ppo": "falling:0.1", "sac": "1"}[learner]
 
 
 def test_options_and_sweeps() -> None:
@@ -55,6 +65,8 @@ def test_options_and_sweeps() -> None:
         ({"rollout": 0}, "rollout must be at least 2; got 0"),
         ({"rollout": -16}, "rollout must be at least 2; got -16"),
         ({"threshold": "papr"}, "threshold"),
+        ({"learner": "sac", "options": {"kme": {"scale": "falling:0.1"}}}, "with SAC the scale of a bonus is a number"),
+        ({"learner": "sac", "options": {"kme": {"scale": "linear:1:0"}}}, "with SAC the scale of a bonus is a number"),
         ({"backend": "unity"}, "backend"),
     ],
 )

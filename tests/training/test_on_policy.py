@@ -69,3 +69,22 @@ def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.M
     first = len(noises)
     trainer(1)
     assert np.array_equal(noises[first], noises[0]) and np.array_equal(orders[first], orders[0])
+
+
+def test_a_weight_falls_as_the_task_pays_and_a_resume_remembers() -> None:
+    """Every episode of the toy is paid, so that nothing is left of the bonus once one has ended."""
+    choices = {"seeds": RUNS, "bonuses": ["kme"], "envs": ENVS, "rollout": ENVS * 2, "steps": 10 * ENVS * 2}
+    options = {"kme": {"clusters": 10, "scale": "falling:0.5"}}
+
+    def made() -> PPOTrainer:
+        return PPOTrainer(small(task="gym:unused", options=options, **choices), Counter(RUNS * ENVS))
+
+    whole, resumed = made(), made()
+    assert [row["scale"] for row in whole.turn()] == [0, 0]  # the first rollout pays nothing, and ends no episode
+    resumed.load_state_dict({**whole.state_dict(), "rollout": np.array(1)})
+    for one in (whole, resumed):
+        assert [weight.episodes for weight in one.bonuses.weights] == [0, 0]
+        assert [row["scale"] for row in one.turn()] == [0, 0]
+        assert [(weight.episodes, weight.paid) for weight in one.bonuses.weights] == [(2, 1.0)] * 2
+    assert "bonus/weight0/paid" in whole.state_dict()
+    assert not any("weight" in name for name in trainer(1).state_dict())

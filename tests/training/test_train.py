@@ -70,7 +70,7 @@ def test_what_is_written(finished: Path) -> None:
     assert [row["env_steps"] for row in lines] == [64, 128, 192, 256]
     wanted = {"extrinsic_return", "max_step_reward", "bonus_mean", "state_entropy", *SECONDS}
     assert wanted <= lines[0].keys()
-    assert lines[0]["extrinsic_return"] is None and lines[0]["scale"] == 0 and lines[1]["scale"] == 0.01
+    assert lines[0]["extrinsic_return"] is None and lines[0]["scale"] == 0 and lines[1]["scale"] == 0.1
     assert lines[1]["bonus_mean"] > 0 and "kme/entropy" in lines[-1]
     assert any(p.name.startswith("events.out.tfevents") for p in (finished / "kme-1").iterdir())
     assert isinstance(vn.load(finished / "kme-1" / "bonus.npz"), vn.KME)

@@ -81,6 +81,7 @@ class BonusVectorEnv(Freezes, VectorWrapper):
         states = self.reader(obs, self._finals(ended & real, info))[real]
         bonus = np.zeros(self.num_envs)
         bonus[real] = self.payer.pay(states)
+        self.payer.see(np.where(real, rewards, 0), ended & real)
         self.payer.keep(states)
         self._ended = ended
         info = {**info, "bonus": bonus, "_bonus": real, "extrinsic_reward": rewards, "_extrinsic_reward": real.copy()}
@@ -149,6 +150,7 @@ class BonusEnv(Freezes, gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs
         obs, reward, terminated, truncated, info = self.env.step(action)
         states = self.reader(_batch_of_one(obs))
         bonus = float(self.payer.pay(states)[0])
+        self.payer.see(float(reward), terminated or truncated)
         self.payer.keep(states)
         info = {**info, "bonus": bonus, "extrinsic_reward": float(reward)}
         return obs, float(reward) + bonus, terminated, truncated, info

@@ -2,15 +2,18 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.bonuses import weight
+from voronaut.bonuses.weight import Weight
+
 Floats = NDArray[np.floating[Any]]
-Scale = float | Callable[[float], float]
-SCALE = 0.01  # the weight of a bonus where none is given, in every adapter
+Scale = weight.Scale
+SCALE: Scale = weight.USUAL  # the weight of a bonus where none is given, in every adapter
 NEEDED = ("rewards", "update", "metrics", "state_dict", "load_state_dict")
 
 
@@ -19,7 +22,8 @@ class Payer:
 
     Args:
         bonus: anything with `rewards`, `update`, `metrics`, `state_dict` and `load_state_dict`.
-        scale: weight of the bonus, β: a number, or a function of the progress from 0 (start) to 1 (end).
+        scale: weight of the bonus, β: a number, "falling:0.1" (0.1 times the share of recent episodes in which the
+            task paid nothing), or a function of the progress from 0 (start) to 1 (end).
         update_every: vector steps between updates.
         warmup: vector steps that are learned from but not paid.
         total_steps: environment steps of the whole training, from which progress is known. Without it, whoever knows
@@ -38,7 +42,7 @@ class Payer:
         total_steps: int | None = None,
     ) -> None:
         check_bonus(bonus)
-        self.bonus, self.scale = bonus, _checked_scale(scale)
+        self.bonus, self._weight = bonus, Weight(scale)
         self.update_every = _whole("update_every", update_every, 1)
         self.warmup = _whole("warmup", warmup, 0)
         self.total_steps = None if total_steps is None else _whole("total_steps", total_steps, 1)
@@ -66,24 +70,32 @@ class Payer:
         if self.steps % self.update_every == 0:
             self._update()
 
+    def see(self, rewards: Any, over: Any) -> None:
+        """What the task itself paid in a step (n,), or in several (t, n), and where an episode ended with it."""
+        if self.training:
+            self._weight.see(rewards, over)
+
+    @property
+    def scale(self) -> Scale:
+        """The weight as it was given."""
+        return self._weight.scale
+
+    @property
+    def falls(self) -> bool:
+        """Whether `see` matters."""
+        return self._weight.falls
+
     def weight(self) -> float:
-        """The scale now."""
-        if not callable(self.scale):
-            return self.scale
-        progress = self._known_progress()
-        if progress is None:
-            raise ValueError(
-                "scale is a function of the progress, which is not known. Pass total_steps=…, or let the training loop "
-                "set it (Stable-Baselines3: add a BonusCallback)."
-            )
-        return float(self.scale(progress))
+        """The weight now."""
+        return self._weight.at(self._known_progress())
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
-        """Counters, and the states that the bonus has not seen yet."""
+        """Counters, the states that the bonus has not seen yet, and what a falling weight follows."""
         pending = np.concatenate(self._pending) if self._pending else np.zeros((0, 0))
         progress = math.nan if self.progress is None else self.progress
         counters = np.array([self.steps, self.env_steps, self.updates], np.int64)
-        return {"pending": pending, "counters": counters, "progress": np.array([progress])}
+        own = {"pending": pending, "counters": counters, "progress": np.array([progress])}
+        return own | self._weight.state_dict()
 
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on where `state_dict` was taken; the bonus has a state of its own."""
@@ -91,6 +103,7 @@ class Payer:
         self._pending = [state["pending"].copy()] if len(state["pending"]) else []
         progress = float(state["progress"][0])
         self.progress = None if math.isnan(progress) else progress
+        self._weight.load_state_dict(state)
 
     def _update(self) -> None:
         states = np.concatenate(self._pending)
@@ -160,14 +173,6 @@ def check_bonus(bonus: Any) -> None:
             f"a bonus such as vn.KME(dim=…) or vn.KME is needed; {kind} lacks {', '.join(lacks)}. "
             "The environment comes first, the bonus second."
         )
-
-
-def _checked_scale(scale: Scale) -> Scale:
-    if callable(scale):
-        return scale
-    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not math.isfinite(scale):
-        raise ValueError(f"scale must be a finite number or a function of the progress; got {scale!r}.")
-    return float(scale)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

@@ -75,6 +75,7 @@ class RunnerBonus:
         self.keys, self.features, self.final = keys, features, final
         self.paid: torch.Tensor | None = None  # (t, n) of the last rollout, scaled
         self._states: torch.Tensor | None = None  # (t, n, d) of this rollout
+        self._task = torch.zeros(0)  # (t, n) what the task paid in it
         self._plain = {name: getattr(self.alg, name) for name in HOOKED}
         for name in HOOKED:  # on this object alone: other runners in the process stay as they are
             setattr(self.alg, name, getattr(self, f"_{name}"))
@@ -93,8 +94,10 @@ class RunnerBonus:
             with torch.inference_mode(False):  # a tensor that may also be used where gradients are taken
                 room = (storage.num_transitions_per_env, *states.shape)
                 self._states = torch.zeros(room, dtype=states.dtype, device=states.device)
+                self._task = torch.zeros(room[:2], device=states.device)
         if storage.step < len(self._states):  # else the storage itself says that it is full
             self._states[storage.step].copy_(states)
+            self._task[storage.step].copy_(rewards.reshape(-1))
         self._plain["process_env_step"](obs, rewards, dones, extras)
 
     def _compute_returns(self, obs: Any) -> None:
@@ -160,6 +163,8 @@ class RunnerBonus:
         rewards = self.alg.storage.rewards[..., 0]
         if self.payer.steps < self.payer.warmup:
             return torch.zeros_like(rewards)
+        if self.payer.falls:  # the storage's rewards hold what is expected after a time limit: not the task's
+            self.payer.see(self._task.cpu().numpy(), self._unknown().cpu().numpy())
         earned = torch.as_tensor(self.bonus.rewards(self._given(states)), dtype=rewards.dtype, device=rewards.device)
         paid = self.payer.weight() * earned
         return torch.where(self._unknown(), 0, paid) if self.final is None else paid

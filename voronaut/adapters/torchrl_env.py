@@ -111,6 +111,7 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         states = self._states(next_tensordict)[stepped]
         paid = np.zeros(len(stepped))
         paid[stepped] = self.payer.pay(states)
+        self.payer.see(*(each * stepped for each in _pay_and_ends(next_tensordict, self.reward_key)))
         self.payer.keep(states)  # whatever `training` says: TorchRL puts every transform of an environment in eval mode
         intrinsic = torch.as_tensor(paid, dtype=reward.dtype, device=reward.device).reshape(reward.shape)
         next_tensordict.set(self.out_keys[0], intrinsic)
@@ -165,6 +166,12 @@ def _stepped(tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> NDA
     if partial is None:
         return np.ones(next_tensordict.batch_size.numel(), bool)
     return np.asarray(partial.cpu().numpy(), bool).reshape(-1)
+
+
+def _pay_and_ends(tensordict: TensorDictBase, reward_key: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The task's rewards (n,), and whether their episodes ended (n,)."""
+    reward, done = (tensordict.get(key).detach().cpu().numpy().reshape(-1) for key in (reward_key, "done"))
+    return reward, done
 
 
 def _flat_batch(tensor: torch.Tensor, axes: int) -> torch.Tensor:

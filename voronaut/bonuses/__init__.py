@@ -3,19 +3,21 @@
 import importlib
 from typing import Any, NamedTuple
 
+from voronaut.bonuses.weight import USUAL
+
 
 class Entry(NamedTuple):
-    """Where a bonus lives, and its weight where the paper has none for it."""
+    """Where a bonus lives, and its weight with PPO; of RND and RE3 the paper's."""
 
     kind: str
     module: str
-    scale: float
+    scale: float | str
 
 
 BONUSES = {
     "none": Entry("NoBonus", "voronaut.bonuses.none", 0.0),
     "zero": Entry("NoBonus", "voronaut.bonuses.none", 0.0),
-    "kme": Entry("KME", "voronaut.bonuses.kme", 0.01),
+    "kme": Entry("KME", "voronaut.bonuses.kme", USUAL),
     "rnd": Entry("RND", "voronaut.bonuses.rnd", 1e-5),
     "re3": Entry("RE3", "voronaut.bonuses.re3", 1e-4),
     "hash": Entry("HashCount", "voronaut.bonuses.hashcount", 0.01),

@@ -29,6 +29,7 @@ EXPERIMENTS = {
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
     "chunks": "what absorbing a stream in chunks changes: with frozen assignments, and exactly, as on a GPU",
     "balance": "rules that balance clusters, on fixed laws and on streams that move",
+    "noise": "a small pair on Cheetah with 20 coordinates of pure noise, with views and with one clustering",
 }
 TRAIN_HELP = """\
 Trains bonuses × seeds side by side and writes DIR/config.json and, per run, DIR/<bonus>-<seed>/ with progress.jsonl
@@ -95,6 +96,7 @@ def _add_train(menu: Any) -> None:
         "of sac: per line of the log (10240)")  # fmt: skip
     add("--sweep", action="append", metavar="kme.balance=1e-5,1e-4", help="train every value of a bonus's parameter "
         "side by side; repeat for a grid")  # fmt: skip
+    add("--preset", metavar="paper", help="paper: the paper's numbers for KME instead of its defaults")
     add("--resume", action="store_true", help="go on from the last checkpoint in DIR, if there is one; with more "
         "--steps also when all were done")  # fmt: skip
     add("--restart", action="store_true", help="begin again from 0; what DIR holds of this experiment is moved to "
@@ -156,7 +158,7 @@ def _add_reproduce(menu: Any) -> None:
     add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
     add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/WHAT)")
     add("--figures", type=Path, metavar="DIR", help="where figures are drawn at the end (in docs/figures)")
-    add("--processes", type=int, default=1, metavar="N", help="jobs side by side, of entropy only (%(default)s)")
+    add("--processes", type=int, default=1, metavar="N", help="jobs side by side, of entropy and noise (%(default)s)")
     add("--draw", action="store_true", help="only redraw the figures from the result files")
     add("--freeze", action="store_true", help="of hard: write every setting to settings.json in --results; from then "
         "on only such runs are begun, and only such count")  # fmt: skip

@@ -35,7 +35,7 @@ def train_config(options: argparse.Namespace) -> Any:
     """The `Config` of what was typed behind `voronaut train`."""
     from voronaut.training.api import configure
 
-    names = ("learner", "pair", "bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout")
+    names = ("learner", "pair", "bonuses", "seeds", "steps", "threshold", "backend", "envs", "rollout", "preset")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     return configure(
         options.task, **given, options=bonus_options(options.rest), sweep=sweep_options(options.sweep or [])

@@ -57,7 +57,9 @@ def choose(
     rollout = min(SETTINGS["rollout"], int(steps) // least * least)
     given = {**SETTINGS, "rollout": rollout}
     options = {"kme": dict(kme)} if kme else {}
-    return configure("maze", bonuses=list(methods), seeds=list(seeds), steps=steps, options=options, **given)
+    return configure(
+        "maze", preset="paper", bonuses=list(methods), seeds=list(seeds), steps=steps, options=options, **given
+    )
 
 
 def check(out: Path) -> None:

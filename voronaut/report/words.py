@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from voronaut.report.records import Run
 
 EMPTY, CLAMPED, UNEVEN = 0.1, 0.05, 1.0  # share of cells, share of clusters, spread of masses / mean: docs/metrics.md
+AUTO = "auto"  # the balance of a KME where none is chosen
 CHANGE = 100.0  # a bonus this many times smaller or larger than at first has vanished or exploded
 ENOUGH = 20  # rollouts before a bonus is judged
 
@@ -46,6 +47,21 @@ def _above(ending: str, limit: float) -> Callable[[Run], float | None]:
         return value if value is not None and value > limit else None
 
     return measure
+
+
+def papers(run: Run) -> bool:
+    """Whether the clusters are the paper's, balanced by a number that somebody chose."""
+    return bool((run.settings.get("params") or {}).get("balance", AUTO) != AUTO)
+
+
+def dead(memory: bool) -> Callable[[Run], float | None]:
+    """Share of cells that hold no state, if above 10 %, of the paper's memory or of the default one."""
+    return lambda run: _above("/empty_cells", EMPTY)(run) if papers(run) == memory else None
+
+
+def uneven(run: Run) -> float | None:
+    """Spread of the masses of cells, if above 1. With the default memory it tells of the agent: it rests somewhere."""
+    return _above("/cell_mass_cv", UNEVEN)(run) if papers(run) else None
 
 
 def clamped(run: Run) -> float | None:
@@ -115,13 +131,16 @@ CHECKS = (
           "command and --resume."),
     Check("warning", "Log cut off", _in_state("cut"),
           "The experiment is finished, but up to {worst:.0%} of the rollouts are not in its log."),
-    Check("warning", "Dead centers", _above("/empty_cells", EMPTY),
+    Check("warning", "Dead centers", dead(memory=True),
           "Up to {worst:.0%} of the cells hold none of the states seen. Try a larger balance where no gap is "
           "clamped, and --kme.init data if it is zeros."),
+    Check("warning", "Dead centers", dead(memory=False),
+          "Up to {worst:.0%} of the cells hold none of the states seen. Try fewer clusters, or longer rollouts: there "
+          "should be several states for each cluster."),
     Check("warning", "Clamped gaps", clamped,
           "Up to {worst:.0%} of the gaps are negative and count as 0: balance is too strong for the scale of these "
           "states. Try a balance ten times smaller."),
-    Check("warning", "Imbalance", _above("/cell_mass_cv", UNEVEN),
+    Check("warning", "Imbalance", uneven,
           "The masses of the cells differ by up to {worst:.2g} times their mean (healthy: below 0.5), so gaps no "
           "longer measure density. Try a larger balance or step_size or, where gaps are clamped, a smaller balance."),
     Check("warning", "Vanishing bonus", vanished,

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from voronaut import presets
-from voronaut.bonuses import BONUSES
 from voronaut.tasks.backends.gymnasium import PREFIXES, name_of
 from voronaut.tasks.factory import choose_backend
 from voronaut.tasks.table import TOYS, check_variant, find
-from voronaut.training.config import Config, check_numbers, make_methods, paper_defaults
+from voronaut.training.config import Config, check_numbers, defaults_of, make_methods
 from voronaut.training.population import ABSORB, ONLINE
 
 LEARNERS = ("ppo", "sac")
 DEFAULT_BONUSES = ("none", "kme")
 
 
-def configure(
+def configure(  # noqa: PLR0913
     task: str | Callable[..., Any],
     *,
     learner: str = "ppo",
@@ -33,13 +32,17 @@ def configure(
     rollout: int | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     sweep: Mapping[str, Sequence[Any]] | None = None,
+    preset: str | None = None,
 ) -> Config:
-    """A checked `Config`; what is not given is the paper's with PPO, and SAC's own with SAC."""
+    """A checked `Config`; what is not given is each bonus's and learner's own.
+
+    PPO's own are the paper's. `preset="paper"` takes the paper's numbers for KME too.
+    """
     check_variant(threshold)
     task = _task_name(task)
     seeds = tuple(seeds) if isinstance(seeds, Iterator) else seeds
     _check_types(bonuses, seeds, options, sweep, steps=steps, envs=envs, rollout=rollout)
-    usual = _usual(learner)
+    usual = _usual(learner, preset)
     steps = usual.steps if steps is None else steps
     envs = int(usual.envs if envs is None else envs)
     rollout = int(usual.rollout if rollout is None else rollout)
@@ -71,6 +74,12 @@ def configure(
         raise ValueError(
             f"{ABSORB}={ONLINE} pays a rollout as it is absorbed; SAC pays batches of its replay. Leave it out."
         )
+    for method in methods:
+        if learner == "sac" and ":" in method.scale:
+            raise ValueError(
+                f"with SAC the scale of a bonus is a number, in deviations of the bonus; got {method.scale!r}. A pair "
+                "needs no other: its exploiter is not paid by the bonus."
+            )
     chosen = check_numbers(learner, (options or {}).get(learner, {}), usual.names)
     usual.check(chosen)
     backend = choose_backend(task, backend)
@@ -125,7 +134,7 @@ class Usual(NamedTuple):
     check: Callable[[Mapping[str, Any]], Any]
 
 
-def _usual(learner: str) -> Usual:
+def _usual(learner: str, preset: str | None) -> Usual:
     if learner not in LEARNERS:
         raise ValueError(f"learner must be {' or '.join(LEARNERS)}; got {learner!r}.")
     if learner == "ppo":
@@ -134,12 +143,12 @@ def _usual(learner: str) -> Usual:
         paper = presets.paper()
         names = [each.name for each in dataclasses.fields(ppo.Settings) if each.name not in ("envs", "rollout")]
         return Usual(
-            paper.steps, paper.ppo["envs"], paper.ppo["rollout"], paper_defaults(), names,
+            paper.steps, paper.ppo["envs"], paper.ppo["rollout"], defaults_of(preset), names,
             lambda chosen: ppo.Settings(**chosen),
         )  # fmt: skip
     from voronaut.training import pair
 
-    bonuses = {name: {"scale": 1} for name in BONUSES}
+    bonuses = {name: {**(own if preset else {}), "scale": 1} for name, own in defaults_of(preset).items()}
     return Usual(1_000_000, 16, 10_240, bonuses, pair.NAMES, pair.settings)
 
 
@@ -157,7 +166,8 @@ def train(
 
     A task is a name ("cheetah-run", "gym:Pendulum-v1"), or a function or class that makes a Gymnasium environment.
     Takes what `configure` takes: bonuses=("none", "kme"), seeds=5 (or a list), steps=5e6, threshold="release",
-    backend="auto", envs=16, rollout=16384, options={"kme": {"scale": 0.01}}, sweep={"kme.balance": [1e-5, 1e-4]}.
+    backend="auto", envs=16, rollout=16384, options={"kme": {"scale": 0.01}}, sweep={"kme.balance": [1e-5, 1e-4]},
+    preset=None ("paper": the paper's KME).
     `resume` goes on with an unfinished experiment in `out`, or with one that had fewer steps; `restart` moves it aside
     and begins again.
     `wandb` is the name of a Weights & Biases project to send everything to.

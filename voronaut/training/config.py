@@ -82,15 +82,22 @@ def make_methods(
         raise ValueError(f"options are given for {name!r}, which is not trained. Add --bonus {name}.")
     if len(set(bonuses)) < len(bonuses) or not bonuses:
         raise ValueError(f"name each bonus once; got {', '.join(bonuses) or 'none'}.")
-    usual = paper_defaults() if defaults is None else defaults
+    usual = defaults_of(None) if defaults is None else defaults
     given = {name: {**usual.get(name, {}), **options.get(name, {})} for name in bonuses}
     return tuple(method for name in bonuses for method in _variants(name, given[name], sweep))
 
 
-def paper_defaults() -> dict[str, dict[str, Any]]:
-    """The paper's parameters and weights by bonus."""
+def defaults_of(preset: str | None) -> dict[str, dict[str, Any]]:
+    """Parameters and weights by bonus where none are given: the paper's, or each bonus's own.
+
+    RND and RE3 are the paper's in both: they have no others.
+    """
+    if preset not in (None, "paper"):
+        raise ValueError(f"preset must be 'paper', or be left out; got {preset!r}.")
     paper = presets.paper()
-    return {name: {**getattr(paper, name, {}), "scale": paper.scale.get(name, BONUSES[name].scale)} for name in BONUSES}
+    scale = {name: entry.scale for name, entry in BONUSES.items()} | paper.scale
+    usual = {name: {**getattr(paper, name, {}), "scale": scale[name]} for name in BONUSES}
+    return usual if preset else {**usual, "kme": {"scale": BONUSES["kme"].scale}}
 
 
 def check_numbers(learner: str, given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:

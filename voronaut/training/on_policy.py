@@ -74,6 +74,7 @@ class PPOTrainer:
         noise = ppo.draw_noise(rngs, self.task.action_dim, self.settings, self.task.choices)
         self.running, finished = collect(self.task, self.agent.params, noise, self.running, self.room)
         collected = time.perf_counter()
+        self.bonuses.see(self.room.rewards, self.room.terminated | self.room.truncated)
         scales = self.bonuses.scales(self.done)
         paid, pay_seconds = self.bonuses.pay(self.room.next_states, self.done)
         paid_at = time.perf_counter()

@@ -4,7 +4,6 @@ From a turn to the kernel: turn → Population.pay → pay_stack → Stack.rewar
 """
 
 import inspect
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,13 +15,13 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses import bonus_class
 from voronaut.bonuses.base import Bonus, SideBySide
+from voronaut.bonuses.weight import Weight, checked
 from voronaut.training.checkpoint import nest, part
 
 if TYPE_CHECKING:
     from voronaut.training.config import Config, Method
 
 ABSORB, SHUFFLED, ONLINE = "absorb", "shuffled", "online"  # Algorithm 2, or Algorithm 1: state by state, as they came
-SCALES = "use a number such as 0.01, or linear:FROM:TO such as linear:0.01:0"
 LARGE = 1e15  # a state beyond is bad for some bonus
 
 
@@ -128,11 +127,17 @@ class Population:
             Stack([self._make(method, dim, seed) for seed in config.seeds], threads=threads)
             for method in config.methods
         ]
+        self.weights = [Weight(method.scale) for method, _ in config.runs]
+
+    def see(self, rewards: NDArray[np.float32], over: NDArray[np.bool_]) -> None:
+        """Show every run's weight what the task paid in a rollout, (runs, t, n), and where episodes ended."""
+        for weight, own, ends in zip(self.weights, rewards, over, strict=True):
+            weight.see(own, ends)
 
     def scales(self, rollout: int) -> NDArray[np.float64]:
         """β of every run in this rollout. The first pays nothing: clusters and predictors know nothing yet."""
         progress = rollout / max(self.config.rollouts - 1, 1)
-        return np.array([weight(m.scale, progress) if rollout else 0.0 for m, _ in self.config.runs])
+        return np.array([weight.at(progress) if rollout else 0.0 for weight in self.weights])
 
     def pay(self, next_states: NDArray[np.float32], rollout: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """What every state earns, (runs, t, n), and the seconds that took, by method."""
@@ -182,13 +187,14 @@ class Population:
         """All bonuses."""
         arrays: dict[str, NDArray[Any]] = {}
         for index, bonus in enumerate(self.members()):
-            arrays |= nest(str(index), bonus.state_dict())
+            arrays |= nest(str(index), bonus.state_dict()) | nest(f"weight{index}", self.weights[index].state_dict())
         return arrays
 
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over all bonuses."""
         for index, bonus in enumerate(self.members()):
             bonus.load_state_dict(part(state, str(index)))
+            self.weights[index].load_state_dict(part(state, f"weight{index}"))
 
     def _make(self, method: "Method", dim: int, seed: int) -> Any:
         """A run's bonus; one that can use several threads gets the cores that the other seeds leave."""
@@ -216,21 +222,12 @@ def check_absorb(name: Any, replay: Any = 0) -> str:
 
 def check_scale(text: str) -> str:
     """The weight of a bonus as given, if it can be read."""
-    weight(text, 0.0)
-    return text
+    return str(checked(text))
 
 
 def weight(text: str, progress: float) -> float:
-    """β at a progress from 0 (start) to 1 (end): a constant, or a straight line between two numbers."""
-    kind, _, rest = text.partition(":")
-    try:
-        numbers = [float(part) for part in rest.split(":")] if kind == "linear" else [float(text)] * 2
-    except ValueError:
-        raise ValueError(f"{text!r} is no scale: {SCALES}.") from None
-    if len(numbers) != 2 or not all(map(math.isfinite, numbers)):
-        raise ValueError(f"{text!r} is no scale: {SCALES}.")
-    start, end = numbers
-    return start + (end - start) * progress
+    """β at a progress from 0 (start) to 1 (end), where the task has paid nothing so far."""
+    return Weight(text).at(progress)
 
 
 def cores() -> int:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import voronaut as vn
 from tests.bonuses.kme import paper
 from voronaut import clusters as ref
-from voronaut.training.population import Stack
 
 
 def fed(dim: int = 3, batches: int = 3, **options: object) -> vn.KME:
@@ -308,19 +307,6 @@ def test_clamped_gaps_are_counted_not_hidden() -> None:
     saved = kme.state_dict()
     kme.load_state_dict({**saved, "counts": np.array([1, 1, 9])})
     assert (kme.gaps < 0).sum() == kme.metrics()["clamped_gaps"] == 1
-
-
-def test_many_as_one_program_are_each_alone() -> None:
-    """What an accelerator runs; on a CPU it absorbs state by state, so the numbers are the loop's."""
-    alone, together = ([paper(3, clusters=9, init="data", seed=s) for s in range(2)] for _ in range(2))
-    loop, program = Stack(alone, mapped=False), Stack(together, mapped=True)
-    for batch in np.random.default_rng(0).normal(size=(3, 2, 4, 25, 3)) + 1e4:
-        np.testing.assert_allclose(program.rewards(batch), loop.rewards(batch), atol=1e-4)
-        loop.update(batch)
-        program.update(batch)
-    for one, other in zip(alone, together, strict=True):
-        np.testing.assert_allclose(other.centers, one.centers, atol=1e-3)
-        assert other.counts.tolist() == one.counts.tolist() and other.metrics()["states"] == 300
 
 
 @pytest.mark.parametrize("unit", [1e-2, 1.0, 1e3])

@@ -1,6 +1,5 @@
 """`normalize` and `replay` of the paper's memory, and the rule of older files that has left the bonus."""
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 import voronaut as vn
 from tests.bonuses.kme import paper
 from voronaut.conformance import check_bonus
-from voronaut.training.population import Stack
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "normalized": {"normalize": True, "init": "data"},
@@ -131,18 +129,6 @@ def test_saved_and_loaded_goes_on_and_damage_is_refused(name: str, tmp_path: Pat
         if damage in state:
             with pytest.raises(ValueError, match="damaged"):
                 loaded.load_state_dict({**state, damage: -1 - np.abs(state[damage])})
-
-
-def test_many_side_by_side_are_each_alone() -> None:
-    options: dict[str, Any] = {"replay": 0.5, "clusters": 9, "init": "data"}
-    alone, together = ([paper(3, seed=s, **options) for s in range(2)] for _ in range(2))
-    loop, program = Stack(alone, mapped=False), Stack(together, mapped=True)
-    for batch in np.random.default_rng(0).normal(size=(3, 2, 4, 25, 3)):
-        assert program.rewards(batch).tolist() == loop.rewards(batch).tolist()
-        loop.update(batch)
-        program.update(batch)
-    for one, other in itertools.zip_longest(alone, together):
-        assert other.centers.tolist() == one.centers.tolist()
 
 
 @pytest.mark.parametrize(

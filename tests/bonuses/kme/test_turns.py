@@ -65,18 +65,6 @@ def test_the_device_goes_on_from_what_the_host_learned() -> None:
     assert kme.metrics() == twin.metrics() and kme.metrics()["updates"] == 3
 
 
-def test_runs_side_by_side_go_on_from_what_the_device_learned() -> None:
-    pair, twins, batch = [make(seed=s) for s in range(2)], [make(seed=s) for s in range(2)], states(100, 3)
-    for one, twin in zip(pair, twins, strict=True):
-        one.update(there(states(200, 2)))
-        twin.load_state_dict(one.state_dict())
-    for members in (pair, twins):
-        vn.KME.update_many(members, batch.reshape(2, 50, DIM))
-    for one, twin in zip(pair, twins, strict=True):
-        np.testing.assert_array_equal(one.centers, twin.centers)
-        assert one.metrics() == twin.metrics() and one.metrics()["states"] == 250
-
-
 def test_a_refused_batch_loses_nothing() -> None:
     kme = make()
     kme.update(there(states(200, 2)))

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 import voronaut as vn
 from voronaut import views as ref
-from voronaut.bonuses.kme import many
 from voronaut.conformance import check_bonus
-from voronaut.training.population import Stack
 
 SHAPES = {
     "whole": {"dim": 3},
@@ -195,7 +193,7 @@ def test_clusters_follow_a_jump_and_none_is_left_idle() -> None:
     assert there.mean() > 1 / 3 and kme.metrics()["empty_cells"] < 0.1
 
 
-# Saved, drawn, many at once
+# Saved, drawn, inside a program
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -231,20 +229,15 @@ def test_what_is_shown() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_side_by_side_and_inside_a_program(name: str) -> None:
+def test_inside_a_program(name: str) -> None:
     pytest.importorskip("jax")
-    members, states = [made(name, seed=seed, dtype="float32") for seed in range(2)], stream(made(name).dim, 6)
-    stack = Stack(members, mapped=True)
+    kme, states = made(name, dtype="float32"), stream(made(name).dim, 5)
+    before = kme.pay(kme.frozen(), states[0].astype(np.float32))
     for batch in states[:4]:
-        stack.update(np.stack([batch, -batch]))
-    assert [each.metrics()["states"] for each in members] == [800.0, 800.0]
-    paid = stack.rewards(np.stack([states[4], states[5]]))
-    for member, own, got in zip(members, states[4:], paid, strict=True):
-        np.testing.assert_allclose(got, member.rewards(own), rtol=1e-3, atol=1e-3)
-        inside = many.pay(member.frozen(), own.astype(np.float32))
-        np.testing.assert_allclose(np.asarray(inside), got, rtol=1e-3, atol=1e-3)
-    empty = made(name, dtype="float32")
-    assert not np.asarray(many.pay(empty.frozen(), states[0].astype(np.float32))).any()
+        kme.update(batch)
+    inside = kme.pay(kme.frozen(), states[4].astype(np.float32))
+    np.testing.assert_allclose(np.asarray(inside), kme.rewards(states[4]), rtol=1e-3, atol=1e-3)
+    assert not np.asarray(before).any() and np.asarray(inside).any()
 
 
 @pytest.mark.parametrize("name", SHAPES)

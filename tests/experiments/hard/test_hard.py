@@ -12,8 +12,9 @@ import pytest
 from tests.training.toys import Counter
 from voronaut.cli import main
 from voronaut.experiments import hard
-from voronaut.experiments.hard import figures, judge, results, run, settings, tables
+from voronaut.experiments.hard import figures, hopper, judge, results, run, settings, tables
 from voronaut.helpers import npz
+from voronaut.tasks import make
 from voronaut.training import off_policy, policy
 from voronaut.training.config import Config
 from voronaut.training.off_policy import SACTrainer
@@ -203,7 +204,7 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     plans = (*settings.PLAN, *settings.OUTSIDE)
     every = {
         cell: {m: dict.fromkeys(range(5), run_) for each in plans if each.cell == cell for m in each.methods}
-        for cell in (*settings.CELLS, *settings.DENSE)
+        for cell in (*settings.CELLS, *settings.DENSE, *settings.NEW)
     } | {cell: {"kme": {100: run_}} for cell in settings.LONG}
     monkeypatch.setattr(results, "find", lambda folder: results.Found(every, []))
     texts = tables.computed(tmp_path)
@@ -214,11 +215,25 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     assert len(figures.draw(tmp_path, tmp_path / "all")) == 5
 
 
+def test_the_hopper_is_paid_beyond_two_metres_and_falls() -> None:
+    env = hopper.make()
+    env.reset(seed=0)
+    paid, over = zip(*[env.step(env.action_space.sample() * 0)[1:3] for _ in range(200)], strict=True)
+    assert any(over) and not any(paid)
+    env.reset(seed=0)
+    env.unwrapped.data.qpos[0] = hopper.FAR + 1
+    assert env.step(env.action_space.sample() * 0)[1] == 1
+    made = make(settings.HOPPER, [0], 2)
+    assert (made.obs_dim, made.action_dim, made.num_envs) == (settings.DIMS[settings.HOPPER], 3, 2)
+
+
 def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     base = ["reproduce", "hard", "--status", "--results", str(tmp_path / "r"), "--work", str(tmp_path / "w")]
     assert main([*base, "--cells", "cartpole:kme+none,walker-0.5", "--seeds", "100-102,7"]) == 0
     said = capsys.readouterr().out
     assert "cartpole       kme 0/4, none 0/4" in said and "walker-0.5     none 0/4, kme 0/4" in said
+    assert main([*base, "--method", "kme"]) == 0 and "walker-0.5     kme 0/5" in capsys.readouterr().out
+    assert main(base) == 0 and "hopper-far     none 0/3, kme 0/3" in capsys.readouterr().out
     assert "not frozen" in said or "nothing is frozen yet" in said
     for words, complaint in (
         (["--cells", "cartpol"], "cells: cheetah-0.25"),

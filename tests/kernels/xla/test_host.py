@@ -1,4 +1,4 @@
-"""The XLA kernel behind the CPU kernel's functions gives the CPU kernel's numbers, for one run and for many."""
+"""The XLA kernel behind the CPU kernel's functions gives the CPU kernel's numbers."""
 
 import numpy as np
 import pytest
@@ -23,17 +23,3 @@ def test_the_same_functions_give_the_same_numbers(dtype: str, tolerance: float, 
                            for k in (xla, cpu))  # fmt: skip
     np.testing.assert_allclose(after[0], wanted_after[0], atol=tolerance)
     assert after[1].tolist() == wanted_after[1].tolist() and after[0].dtype == dtype
-
-
-def test_many_runs_are_each_run_alone() -> None:
-    centers, states = (RNG.normal(size=(3, n, 2)).astype("f") for n in (10, 40))
-    counts, rules, floors = RNG.integers(1, 9, (3, 10)), Rules(0.05, 1e-3, LOG), np.array([0.1, 0.2, 0.3])
-    paid = xla.rewards_runs(centers, counts, states, rules, floors)
-    after, totals = xla.update_runs(centers, counts, states, rules)
-    for run in range(3):
-        alone = cpu.prepare(centers[run], counts[run], rules.balance)
-        wanted = cpu.rewards(alone, states[run], rules._replace(floor=floors[run]))
-        np.testing.assert_allclose(paid[run], wanted, atol=1e-4)
-        one, count = cpu.update(centers[run], counts[run], states[run], np.arange(40), rules)
-        np.testing.assert_allclose(after[run], one, atol=1e-5)
-        assert totals[run].tolist() == count.tolist()

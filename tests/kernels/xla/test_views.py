@@ -196,32 +196,3 @@ def test_bad_blocks_are_named(block):
     views, which = start(gaussian(50), 1, DIM)
     with pytest.raises(ValueError, match=f"at least 1; got {block}"):
         xla.update(stacked(views, which), gaussian(3), 3, STEP, block)
-
-
-# ---- many runs -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("m", "count", "dtype"), [(1, 6, "float32"), (3, 4, "float64")])
-def test_many_runs_are_each_run_alone(m, count, dtype):
-    runs = [start(gaussian(50, seed), m, count) for seed in range(3)]
-    own = jax.tree.map(lambda *leaves: np.stack(leaves), *(stacked(*run, dtype) for run in runs))
-    own = own._replace(seen=np.array([5, 2**33, 2**33]))
-    states, counts = np.stack([gaussian(30, 9 + seed) for seed in range(3)]).astype(dtype), np.array([30, 7, 0])
-    weights = np.random.default_rng(0).uniform(size=(3, count)).astype(dtype)
-    pays, parts = xla.rewards_runs(own, weights, states, STEP), xla.each_runs(own, states, STEP)
-    after = xla.update_runs(own, states, counts, STEP, 4)
-    assert pays.shape == (3, 30) and parts.shape == (3, count, 30)
-    assert pays.dtype == parts.dtype == after.centers.dtype == dtype
-    assert all(isinstance(field, np.ndarray) for field in after)
-    assert after.seen.tolist() == [35, 2**33 + 7, 2**33]
-    for run, (views, which) in enumerate(runs):
-        wanted = paid(views, which, states[run].astype(np.float64))
-        np.testing.assert_allclose(parts[run], wanted, atol=1e-5)
-        np.testing.assert_allclose(pays[run], weights[run] @ wanted, atol=1e-5)
-        with jax.enable_x64(dtype == "float64"):
-            alone = jax.tree.map(lambda leaf, run=run: leaf[run], own)._replace(
-                seen=np.int32(min(own.seen[run], 2**30))
-            )
-            alone = xla.update(alone, states[run], counts[run], STEP, 4)
-        for name in ("columns", "centers", "usage", "margin"):
-            np.testing.assert_allclose(getattr(after, name)[run], getattr(alone, name), rtol=1e-5, atol=1e-6)

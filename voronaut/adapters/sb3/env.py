@@ -95,6 +95,7 @@ class BonusVecEnv(Freezes, VecEnvWrapper):
             self.last_bonus = self.payer.pay(states)
             rewards = (rewards + self.last_bonus).astype(rewards.dtype)
             self._tell_normalize()
+        self.payer.see(extrinsic, dones)
         self.payer.keep(states)
         self._tell(infos, extrinsic, dones)
         return obs, rewards, dones, infos

@@ -123,9 +123,7 @@ def first_centers(states: Floats, clusters: int, seed: int) -> Floats:
 
 
 def kernel() -> Any:
-    """The kernel of this machine."""
-    try:
-        from voronaut.kernels import cpu as found
-    except ImportError:  # no numba: a GPU machine, say
-        from voronaut.kernels import xla as found  # type: ignore[no-redef]
+    """The kernel, imported when it is needed: numba takes a while."""
+    from voronaut.kernels import cpu as found
+
     return found

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme import frames, learned, many, readout, tensors
+from voronaut.bonuses.kme import frames, inside, learned, readout, tensors
 from voronaut.bonuses.kme.balanced import Balanced
 from voronaut.bonuses.kme.settings import Settings, check_features, check_whole, chosen, fresh_seed, without_retired
 from voronaut.bonuses.kme.viewed import Viewed
@@ -56,10 +56,8 @@ class KME(Saved):
 
     learns = pays = True
     takes_tensors: Literal[True] = True
-    rewards_many = staticmethod(many.rewards)
-    update_many = staticmethod(many.update)
-    frozen = many.frozen
-    pay = staticmethod(many.pay)
+    frozen = inside.frozen
+    pay = staticmethod(inside.pay)
 
     def __init__(  # noqa: PLR0913
         self,

@@ -134,9 +134,7 @@ def inverse(deviations: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def kernel() -> Any:
-    """The views' kernel of this machine."""
-    try:
-        from voronaut.kernels.cpu import views as found
-    except ImportError:  # no numba: a GPU machine, say
-        from voronaut.kernels.xla import views_host as found  # type: ignore[no-redef]
+    """The views' kernel, imported when it is needed: numba takes a while."""
+    from voronaut.kernels.cpu import views as found
+
     return found

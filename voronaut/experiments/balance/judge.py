@@ -29,6 +29,7 @@ RULES = {
     "splits alone, at 2": Choice(RULE._replace(strength=0.0, crowded=2.0)),
     "usage": Choice(RULE),
 }
+KME = Choice(RULE._replace(strength=0.0, floor=0.05, young=0.0))  # what `vn.KME` does: splits alone, α = 0.05
 VARIANTS = {
     "the rule": Choice(RULE),
     "nothing is split": Choice(RULE._replace(crowded=NEVER)),
@@ -147,6 +148,7 @@ PLANS: dict[str, tuple[dict[str, Choice], Sequence[str]]] = {
     "rules": (RULES, (*LAWS, *MOVING)),
     "variants": (VARIANTS, HARD),
     "held_out": (RULES, tuple(streams.HELD_OUT)),
+    "kme": ({"vn.KME": KME}, (*LAWS, *MOVING, *streams.HELD_OUT)),
     "scales": (
         {scale: Choice(RULE, scale=scale) for scale in SCALES},
         ("Gaussian, d = 17", "5-D sheet in 60-D", *MOVING),

@@ -1,6 +1,7 @@
 """Records what a learning agent sees: PPO with the paper's KME, the next states of every rollout, one file per seed."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,8 @@ SEEDS, ROLLOUT, ROLLOUTS = 3, 4096, 24
 
 def record(name: str, folder: Path) -> None:
     """FOLDER/<task>-<seed>.npy: (rollouts, 4096, d) float32, in the order in which the agent met them."""
-    config = configure(name, bonuses=["kme"], seeds=SEEDS, steps=ROLLOUTS * ROLLOUT, rollout=ROLLOUT)
+    size: dict[str, Any] = {"seeds": SEEDS, "steps": ROLLOUTS * ROLLOUT, "rollout": ROLLOUT}
+    config = configure(name, bonuses=["kme"], preset="paper", **size)
     task = make(name, list(config.seeds), config.envs, threshold=config.threshold, backend=config.backend)
     try:
         trainer, rollouts = PPOTrainer(config, task), []

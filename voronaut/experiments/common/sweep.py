@@ -82,7 +82,7 @@ def choose(only: Sequence[str], plan: Plan) -> Plan:
 
 def config(plan: Plan, cell: Cell) -> Config:
     """The cell as the trainer takes it: the paper's numbers from `presets` but for the cell's own choices."""
-    whole = configure(cell.task, seeds=plan.seeds, steps=plan.steps, **cell.choices)
+    whole = configure(cell.task, seeds=plan.seeds, steps=plan.steps, preset="paper", **cell.choices)
     methods = [vary(m, own) for m in whole.methods for own in cell.variants] or whole.methods
     wanted = tuple(m for m in methods if not plan.methods or m.kind in plan.methods)
     return dataclasses.replace(whole, methods=wanted)

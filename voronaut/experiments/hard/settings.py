@@ -22,11 +22,12 @@ ENVS, ROLLOUT = 16, 10_240  # of a run; steps of a turn, of which a line is kept
 EVALUATIONS, EPISODES = 5, 20  # in the last tenth of a run, with the exploiter's mean action
 LAST = 0.1
 SIZE = "large"  # of every learner
+HOPPER = "env:voronaut.experiments.hard.hopper:make"
 DIMS = {"cheetah-run": 17, "walker-run": 24, "quadruped-run": 78, "humanoid-run": 67, "cartpole-swingup": 5,
-        "acrobot-swingup": 6}  # of a state  # fmt: skip
+        "acrobot-swingup": 6, HOPPER: 11}  # of a state  # fmt: skip
 # Seconds per step of a run beside nine others, before any was timed: one H200 with 16 cores.
 GUESS = {"cheetah-run": 6e-5, "walker-run": 7e-5, "quadruped-run": 7e-5, "humanoid-run": 8e-5, "cartpole-swingup": 5e-5,
-         "acrobot-swingup": 5e-5}  # fmt: skip
+         "acrobot-swingup": 5e-5, HOPPER: 8e-5}  # fmt: skip
 
 
 class Cell(NamedTuple):
@@ -42,6 +43,8 @@ class Cell(NamedTuple):
     @property
     def title(self) -> str:
         """Cheetah run, reward from 0.25."""
+        if self.task == HOPPER:
+            return "Hopper, reward from 2 m on"
         least = TASKS[self.task].threshold(self.threshold)
         words = self.task.replace("-", " ").capitalize()
         if self.threshold == "dense":
@@ -100,7 +103,9 @@ DENSE = {
         _cell("humanoid-dense", "humanoid-run", "dense", 1, 117),
     )
 }
-EVERY = {**CELLS, **LONG, **DENSE}
+# A task that terminates and that nothing was tuned on.
+NEW = {"hopper-far": _cell("hopper-far", HOPPER, "release", 1, 0)}
+EVERY = {**CELLS, **LONG, **DENSE, **NEW}
 METHODS = {
     method.name: method
     for method in (
@@ -130,7 +135,7 @@ PLAN = (
     *(Wanted(cell, RIVALS[1:], THREE) for cell in COMPARED),
     Wanted(ABLATED, ABLATIONS, THREE),
 )
-OUTSIDE = tuple(Wanted(cell, ("none",), THREE) for cell in DENSE)
+OUTSIDE = (*(Wanted(cell, ("none",), THREE) for cell in DENSE), *(Wanted(cell, MAIN, THREE) for cell in NEW))
 FURTHER = tuple(Wanted(cell, ("kme",), FIVE) for cell in LONG)  # run when it is asked for
 PLANS = (*PLAN, *OUTSIDE, *FURTHER)
 

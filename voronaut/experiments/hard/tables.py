@@ -20,6 +20,7 @@ from voronaut.experiments.hard.settings import (
     LONG,
     MAIN,
     METHODS,
+    NEW,
     PLAN,
     RIVALS,
     Cell,
@@ -45,6 +46,7 @@ def computed(folder: Path = FOLDER) -> dict[str, str]:
         "frozen": frozen(folder),
         "scores": scores(data, before),
         "further": further(data),
+        "new": new(data),
         "rivals": rivals(data),
         "discovery": discovery(data),
         "ablations": ablations(data),
@@ -128,6 +130,12 @@ def further(data: Data) -> str:
     rows = [[cell.title, mean(data[cell.name.removesuffix("-5M")].get("kme", [])), mean(some),
              ", ".join(f"{x:.0f}" for x in sorted(marks(some)))] for cell, some in runs.items()]  # fmt: skip
     return table(["cell", "pair + KME, 2M", "pair + KME, 5M", "every seed"], rows)
+
+
+def new(data: Data) -> str:
+    """SAC alone and the pair on a task that terminates and that nothing was tuned on."""
+    rows = [[cell.title, *(mean(data[name].get(method, [])) for method in MAIN)] for name, cell in NEW.items()]
+    return table(["cell", *(METHODS[method].text for method in MAIN)], rows)
 
 
 def mean(some: Some) -> str:

@@ -1,8 +1,4 @@
-"""The functions of `kernels.cpu` over XLA, NumPy in and NumPy out, for machines with an accelerator or without numba.
-
-`*_runs` treat many sets of clusters of equal size as one program. On an accelerator updates go in frozen chunks of 64
-states (see `kmeans.update`); on a CPU state by state.
-"""
+"""The functions of `kernels.cpu` over XLA, NumPy in and NumPy out."""
 
 import functools
 from collections.abc import Callable
@@ -28,11 +24,6 @@ class Prepared(NamedTuple):
     balance: float
 
 
-def chunk() -> int:
-    """How many states an update absorbs at once on this machine; one is the sequence, frozen or not."""
-    return kmeans.default_chunk(frozen=False)
-
-
 def prepare(centers: Floats, counts: Counts, balance: float) -> Prepared:
     """Clusters (k, d) with their gaps."""
     gaps = _call(_gaps, _clusters(centers, counts), balance)
@@ -47,34 +38,20 @@ def assign(prepared: Prepared, states: Floats) -> Counts:
 
 def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) -> Floats:
     """What each state would earn against the clusters as they are (Eq. 2)."""
-    floors = np.array([rules.floor])
-    return np.asarray(rewards_runs(prepared.centers[None], prepared.counts[None], states[None], rules, floors)[0])
+    program = functools.partial(_rewards, objective="sqrt" if rules.objective == SQRT else "log")
+    clusters, floor = _clusters(prepared.centers, prepared.counts), prepared.centers.dtype.type(rules.floor)
+    return np.asarray(_call(program, clusters, states, rules.step_size, rules.balance, floor))
 
 
 def update(centers: Floats, counts: Counts, states: Floats, order: Counts, rules: Rules) -> tuple[Floats, Counts]:
     """One pass of online k-means over the states in the given order (Eqs. 4 to 6)."""
-    after, totals = update_runs(centers[None], counts[None], states[order][None], rules)
-    return after[0], totals[0]
-
-
-def rewards_runs(centers: Floats, counts: Counts, states: Floats, rules: Rules, floors: Floats) -> Floats:
-    """`rewards` for (runs, k, d) centers and (runs, n, d) states; each run has its own floor for "log"."""
-    program = functools.partial(_rewards, objective="sqrt" if rules.objective == SQRT else "log")
-    clusters = _clusters(centers, counts)
-    paid = _call(program, clusters, states, rules.step_size, rules.balance, floors.astype(centers.dtype))
-    return np.asarray(paid)
-
-
-def update_runs(centers: Floats, counts: Counts, states: Floats, rules: Rules) -> tuple[Floats, Counts]:
-    """`update` for (runs, k, d) centers and (runs, n, d) states, already in the order of absorption."""
-    program = functools.partial(_update, chunk=chunk())
-    after = _call(program, _clusters(centers, counts), states, rules.step_size, rules.balance)
+    after = _call(_update, _clusters(centers, counts), states[order], rules.step_size, rules.balance)
     # Counts travel as 32-bit numbers above their minimum, so that a long life does not overflow them.
-    return np.array(after.centers), after.counts + counts.min(axis=-1, keepdims=True)
+    return np.array(after.centers), after.counts + counts.min()
 
 
 def _clusters(centers: Floats, counts: Counts) -> kmeans.Clusters:
-    lead: Any = (counts - counts.min(axis=-1, keepdims=True)).astype(np.int32)
+    lead: Any = (counts - counts.min()).astype(np.int32)
     return kmeans.Clusters(centers, lead)  # type: ignore[arg-type]
 
 
@@ -96,17 +73,12 @@ def _assign(clusters: kmeans.Clusters, states: Any, balance: Any) -> Any:
 
 
 @functools.partial(jax.jit, static_argnames="objective")
-def _rewards(clusters: Any, states: Any, step_size: Any, balance: Any, floors: Any, objective: str) -> Any:
-    def one(clusters: Any, states: Any, floor: Any) -> Any:
-        options = {"step_size": step_size, "balance": balance, "objective": objective, "floor": floor}
-        return kmeans.rewards(clusters, states, **options)
-
-    return jax.vmap(one)(clusters, states, floors)
+def _rewards(clusters: Any, states: Any, step_size: Any, balance: Any, floor: Any, objective: str) -> Any:
+    options = {"step_size": step_size, "balance": balance, "objective": objective, "floor": floor}
+    return kmeans.rewards(clusters, states, **options)
 
 
-@functools.partial(jax.jit, static_argnames="chunk")
-def _update(clusters: Any, states: Any, step_size: Any, balance: Any, chunk: int) -> Any:
-    def one(clusters: Any, states: Any) -> Any:
-        return kmeans.update(clusters, states, step_size=step_size, balance=balance, chunk=chunk, frozen=True)
-
-    return jax.vmap(one)(clusters, states)
+@jax.jit
+def _update(clusters: Any, states: Any, step_size: Any, balance: Any) -> Any:
+    chunk = kmeans.default_chunk(frozen=False)
+    return kmeans.update(clusters, states, step_size=step_size, balance=balance, chunk=chunk)

@@ -9,7 +9,6 @@ coordinate), 0.41 and 0.40 (of two), 0.12 and 0.12 (of six).
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -180,42 +179,3 @@ def _ordered(view: _View) -> _View:
         return view
     order = jnp.argsort(view.centers[:, 0], stable=True)
     return view._replace(centers=view.centers[order], usage=view.usage[order])
-
-
-# ---- many runs, NumPy in and NumPy out -------------------------------------------------------------------------------
-
-
-def rewards_runs(views: Views, weights: Floats, states: Floats, step_size: float) -> Floats:
-    """`rewards` where everything has runs in front: weights (runs, V) and states (runs, n, d) give (runs, n)."""
-    return np.asarray(_call(_rewards_runs, views, weights, states, step_size))
-
-
-def each_runs(views: Views, states: Floats, step_size: float) -> Floats:
-    """`each` for (runs, n, d) states, (runs, V, n): what the views' deviations are taken of."""
-    return np.asarray(_call(_each_runs, views, states, step_size))
-
-
-def update_runs(views: Views, states: Floats, counts: NDArray[np.int64], step_size: float, block: int) -> Views:
-    """`update` for (runs, n, d) states, of which the first (runs,) `counts` are real."""
-    program, seen = functools.partial(_update_runs, block=block), np.asarray(views.seen, np.int64) + counts
-    after = _call(program, views, states, np.asarray(counts, np.int32), step_size)
-    own: Views = jax.tree.map(np.array, after._replace(seen=seen))
-    return own
-
-
-def _call(program: Callable[..., Any], views: Views, *rest: Any) -> Any:
-    """Run in the precision of the centers and bring the result back as NumPy."""
-    columns: Any = np.asarray(views.columns, np.int32)
-    seen: Any = np.minimum(views.seen, 2**30).astype(np.int32)  # only small ones matter; a long life must not overflow
-    with jax.enable_x64(views.centers.dtype == np.float64):
-        return jax.device_get(program(views._replace(columns=columns, seen=seen), *rest))
-
-
-_rewards_runs = jax.jit(jax.vmap(rewards, in_axes=(0, 0, 0, None)))
-_each_runs = jax.jit(jax.vmap(each, in_axes=(0, 0, None)))
-
-
-@functools.partial(jax.jit, static_argnames="block")
-def _update_runs(views: Views, states: Array, counts: Array, step_size: Number, block: int) -> Views:
-    after: Views = jax.vmap(lambda *own: update(*own, step_size, block))(views, states, counts)
-    return after

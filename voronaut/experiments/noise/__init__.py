@@ -1,0 +1,108 @@
+"""How much survives noise: the small pair on Cheetah, its 17 coordinates as they are and with 20 of pure noise behind.
+
+`voronaut reproduce noise --processes N`: one job for each seed and memory, a few minutes on one core each. The table
+is on docs/parameters.md.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voronaut import presets
+from voronaut.experiments.common import jobs as small
+from voronaut.experiments.common.jobs import Job
+from voronaut.experiments.noise.task import Noisy
+from voronaut.helpers.markdown import table
+from voronaut.tasks.factory import make
+from voronaut.training.api import configure
+
+__all__ = ["computed", "reproduce"]
+FOLDER = Path("results/noise")
+TASK, STEPS = "cheetah-run", 150_000
+EXTRA = (0, 20)
+MEMORIES: dict[str, dict[str, Any]] = {
+    "views": {},
+    "whole": {"views": 1},
+    "paper": {**presets.paper().kme, "init": "data"},
+}
+TITLES = {
+    "views": "each coordinate by itself (the default)",
+    "whole": "the whole state, `views=1`",
+    "paper": 'the paper\'s clusters, `init="data"`',
+}
+SEEDS = 5
+COLUMNS = ("env_steps", "extrinsic_return", "explorer_return", "rewarded_steps", "max_step_reward", "state_entropy")
+
+
+def train(memory: str, extra: int, seed: int, steps: int) -> dict[str, Any]:
+    """The curves of one small pair: a list for each of `COLUMNS`."""
+    from voronaut.training.loop import make_trainer
+
+    options = {"sac": {"size": "small"}, "kme": MEMORIES[memory]}
+    config = configure(TASK, learner="sac", bonuses="kme", seeds=[seed], steps=steps, options=options)
+    task = make(TASK, [seed], config.envs, backend=config.backend, threads=1)
+    trainer = make_trainer(config, Noisy(task, extra, [seed]) if extra else task)
+    try:
+        rows = [row for _ in range(trainer.total) for row in trainer.turn()]
+    finally:
+        task.close()
+    return {name: [_short(row[name]) for row in rows] for name in COLUMNS}
+
+
+def _short(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.6g}")
+
+
+def plan(seeds: int | None = None, steps: float | None = None) -> list[Job]:
+    """Every memory, with and without noise, with every seed."""
+    length = STEPS if steps is None else int(steps)
+    return [
+        Job(f"noise-{extra}", f"{memory}-{seed}", train,
+            {"memory": memory, "extra": extra, "seed": seed, "steps": length}, 300 + seed)
+        for extra in EXTRA for memory in MEMORIES for seed in range(seeds or SEEDS)
+    ]  # fmt: skip
+
+
+def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -> int:
+    """Train what is missing and print the table."""
+    if options.processes < 1:
+        raise ValueError(f"--processes must be 1 or more; got {options.processes}.")
+    if options.methods or options.work or options.draw:
+        raise ValueError("this experiment has no --method, no --work and no --draw: choose jobs with --only.")
+    folder, jobs = options.folder or FOLDER, choose(options.only, plan(options.seeds, options.steps))
+    if not options.status:
+        small.run(jobs, folder, budget=options.budget, processes=options.processes, say=say)
+    say(small.status(jobs, folder))
+    say(computed(folder)["noise"])
+    return 0
+
+
+def choose(only: list[str], jobs: list[Job]) -> list[Job]:
+    """The jobs that begin with what is given: "noise-20", "noise-0/whole", "noise-20/views-3"."""
+    for name in only:
+        if not any(f"{job.part}/{job.name}".startswith(name) for job in jobs):
+            raise ValueError(f"there is no job {name!r}; they are called {jobs[0].part}/{jobs[0].name} and so on.")
+    return [job for job in jobs if not only or any(f"{job.part}/{job.name}".startswith(name) for name in only)]
+
+
+def computed(folder: Path = FOLDER) -> dict[str, str]:
+    """docs/parameters.md: exploiters' returns at two thirds and at the end, seed by seed, and rewarded steps."""
+    found, rows = small.collect(plan(), folder), []
+    for memory, title in TITLES.items():
+        for extra in EXTRA:
+            runs = [run for name, run in found.items() if name.startswith(f"noise-{extra}/{memory}-")]
+            if runs:
+                late, end = (", ".join(f"{_at(run, share):.0f}" for run in runs) for share in (2 / 3, 1))
+                paid = ", ".join(f"{run['rewarded_steps'][-1]:,.0f}" for run in runs)
+                rows.append([title, extra, late, end, paid])
+    return {"noise": table(["clusters of", "noise", "return at 100k steps", "at 150k", "rewarded steps"], rows)}
+
+
+def _at(run: dict[str, Any], share: float) -> float:
+    """The mean of three turns around a share of the steps; a turn in which no episode ended counts for nothing."""
+    turns = np.array([np.nan if each is None else each for each in run["extrinsic_return"]])
+    last = max(1, round(share * len(turns)))
+    return float(np.nan_to_num(np.nanmean(turns[max(0, last - 3) : last])))
