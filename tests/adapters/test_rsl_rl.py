@@ -192,7 +192,7 @@ def test_other_rewards_of_the_library_stay() -> None:
 def test_kme_is_paid_logged_and_resumed_to_the_bit(tmp_path: Path) -> None:
     def start() -> Any:
         runner = runner_on(Walks(), tmp_path / "log", learning_rate=0.0)
-        return runner, add_bonus(runner, vn.KME(dim=4, clusters=6, init="data"), warmup=1)
+        return runner, add_bonus(runner, vn.KME(dim=4, clusters=6, init="data"), scale=0.01, warmup=1)
 
     whole, pay = start()
     whole.learn(2)
@@ -225,7 +225,7 @@ def test_metrics_reach_the_log(tmp_path: Path) -> None:
 
 def test_other_bonuses() -> None:
     runner = runner_on(Walks())
-    pay = add_bonus(runner, vn.HashCount(dim=4))
+    pay = add_bonus(runner, vn.HashCount(dim=4), scale=0.01)
     runner.learn(2)
     assert float(pay.paid.abs().sum()) > 0 and pay.paid.shape == (STEPS, 3)
 

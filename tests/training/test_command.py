@@ -146,7 +146,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "missing", "message"),
-    [("film.mp4", "pygame", "pygame"), ("film.xyz", "", "end it in .mp4"), ("film", "", "end it in .mp4"),
+    [("film.mp4", "pygame", "pygame"), ("film.xyz", "", "end its name in .mp4"), ("film", "", "end its name in .mp4"),
      ("film.mp4", "imageio", "imageio is missing")],
 )  # fmt: skip
 def test_a_film_that_cannot_be_made_is_told_before_the_episodes(

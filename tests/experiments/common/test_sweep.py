@@ -13,7 +13,7 @@ from tests.experiments.toys import CELLS, plan
 from voronaut.experiments import exploration, parameters, scale
 from voronaut.experiments.common import results, sweep
 from voronaut.learners import ppo
-from voronaut.training import checkpoint, loop, policy, rollout
+from voronaut.training import checkpoint, loop, on_policy, policy
 from voronaut.training.population import Population
 
 
@@ -80,7 +80,7 @@ def crashing(function: Callable[..., Any], rng: np.random.Generator) -> Callable
 
 def test_cut_off_at_random_points_is_the_same(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, crashes = np.random.default_rng(0), 0
-    places = ((rollout, "collect"), (ppo, "learn"), (Population, "update_stack"), (checkpoint, "save"),
+    places = ((on_policy, "collect"), (ppo, "learn"), (Population, "update_stack"), (checkpoint, "save"),
               (policy, "save"), (results, "write"))  # fmt: skip
     for module, name in places:
         monkeypatch.setattr(module, name, crashing(getattr(module, name), rng))
