@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from voronaut.demo import maze
-from voronaut.experiments import chunks, entropy, exploration, hard, loops, parameters, sb3, scale
+from voronaut.experiments import chunks, entropy, exploration, hard, loops, noise, parameters, sb3, scale
 from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.common.sweep import Data, Plan
 from voronaut.experiments.exploration.figures import METHODS
@@ -31,6 +31,7 @@ def pages() -> dict[Path, dict[str, str]]:
         "entropy_experiments": {name: measured[name] for name in SHOWN},
         "entropy_tables": {name: text for name, text in measured.items() if name not in SHOWN},
         "entropy": {"cost": entropy_cost(json.loads((BENCHMARKS / "entropy.json").read_text()))},
+        "parameters": noise.computed(),
         "performance": {"cost": cost},
         "watching": maze.computed(),
         "gpu": chunks.computed(),
