@@ -71,7 +71,7 @@ from voronaut.entropy.stream import EntropyStream
 try:
     import voronaut.entropy.estimator
 except ImportError as error:
-    assert "[entropy]'" in str(error), error
+    assert "[entropy]" in str(error), error
 else:
     raise SystemExit("imported")
 """
