@@ -102,8 +102,8 @@ def test_it_learns_from_every_new_step_once_final_states_among_them() -> None:
 def test_a_falling_weight_counts_every_episode_once() -> None:
     algorithm = add_bonus(config(), Counting(), scale="falling:1", update_every=10).build_algo()
     algorithm.train()
-    weight = algorithm.replay_bonus.payer._weight
-    assert weight.episodes == 5 and weight.paid == 0  # 25 steps; no step of the stairs is paid
+    payer = algorithm.replay_bonus.payer  # how many steps an iteration takes depends on the machine
+    assert payer._weight.episodes == payer.env_steps // 5 >= 5 and payer._weight.paid == 0  # no stair is paid
     algorithm.stop()
 
 
