@@ -64,7 +64,7 @@ def _views(member: "KME", own: Viewed) -> Views:
 
 
 def pay(frozen: Clusters | Views, states: Any) -> Any:
-    """(n, dim) -> (n,): rewards of float32 states, inside a program. States that are not finite earn 0."""
+    """(n, dim) -> (n,): rewards of float32 states, inside a program. Bad states earn 0."""
     return _pay_views(frozen, states) if isinstance(frozen, Views) else _pay_clusters(frozen, states)
 
 
@@ -75,8 +75,8 @@ def _pay_clusters(frozen: Clusters, states: Any) -> Any:
     from voronaut.kernels.xla import kmeans
 
     clusters = kmeans.Clusters(frozen.centers, frozen.lead)  # type: ignore[arg-type]
-    relative = (states - frozen.origin).astype(frozen.centers.dtype)
-    good = jnp.isfinite(relative).all(axis=1)
+    relative = jnp.asarray(states - frozen.origin, frozen.centers.dtype)
+    good = jnp.isfinite((relative**2).sum(axis=1))  # what has no square has no distance
     chosen = {"step_size": frozen.step_size, "balance": frozen.balance, "floor": frozen.floor}
     by = [lambda own, name=name: kmeans.rewards(clusters, own, objective=name, **chosen) for name in ("sqrt", "log")]
     paid = jax.lax.cond(frozen.is_log, by[1], by[0], jnp.where(good[:, None], relative, 0))
