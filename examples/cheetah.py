@@ -47,7 +47,9 @@ with figure(out.with_suffix(".png"), 2, (10, 4)) as axes:
         for name, own in runs.items():
             for index, rows in enumerate(own):
                 label = f"{NAMES[name]}: {ends[name]:.0f} at the end" if index == 0 else None
-                axis.plot(curve(rows, "env_steps") / 1e3, measure(rows), color=COLORS[name], lw=2, label=label)
+                steps_then, values = curve(rows, "env_steps") / 1e3, measure(rows)
+                there = np.isfinite(values)  # in some turns no episode ends
+                axis.plot(steps_then[there], values[there], color=COLORS[name], lw=2, label=label)
         axis.set(title=title, xlabel="thousand steps", ylim=(0, None))
     axes[0].legend(loc="upper left")
     axes[1].axhline(2.5, color="0.6", ls=":", lw=1, label="reward begins")
