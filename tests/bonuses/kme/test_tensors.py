@@ -103,6 +103,17 @@ def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("as_device")
+def test_another_seed_is_another_order() -> None:
+    """Of the same states, absorbed by the same clusters."""
+    states, learned = there(stream(n=60)), []
+    for seed in (1, 2, 1):
+        (kme := make(seed=seed)).load_state_dict(make(seed=9).state_dict())
+        kme.update(states)
+        learned.append(kme.centers)
+    assert not np.array_equal(learned[0], learned[1]) and np.array_equal(learned[0], learned[2])
+
+
+@pytest.mark.usefixtures("as_device")
 def test_nothing_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """No value is read, no array copied back, nothing has a shape that depends on values."""
     kme, batches = make(clusters=5), [there(stream(n=40, seed=s)) for s in range(2)]
