@@ -257,8 +257,8 @@ class SACTrainer:
         return _Timer(self.seconds, name)
 
     def _rows(self) -> Rows:
-        started = time.perf_counter()
-        learned = [_learned(lane, place) for lane in self.lanes for place in range(len(lane.seeds))]
+        with self._timed("learn_seconds"):  # reading stats waits for learning
+            learned = [_learned(lane, place) for lane in self.lanes for place in range(len(lane.seeds))]
         rows = []
         for run, numbers in enumerate(learned):
             mine, theirs = (self.finished[run][who] for who in (EXPLOITER, EXPLORER))
@@ -273,7 +273,6 @@ class SACTrainer:
                 **self.seconds,
             }
             rows.append(row | numbers)
-        self.seconds["learn_seconds"] += time.perf_counter() - started  # reading stats waits for learning
         return rows
 
 

@@ -109,6 +109,18 @@ def test_update_is_the_judges_sequence(world: World) -> None:
     assert all((now == then).all() for now, then in zip(before, kept, strict=True))
 
 
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize(("most", "splits"), [(4.0, False), (4.25, True)])
+def test_a_crowd_is_more_than_four_times_the_least(most: float, splits: bool, m: int) -> None:
+    """A state that sits on its center counts for nothing, so that usages keep their ratio to the bit."""
+    centers = np.repeat([[0.0], [10.0], [20.0], [30.0]], m, axis=1)
+    view, state = ref.View(centers, np.array([most, 2, 1, 2]), margin=1.0, seen=9), np.zeros((1, m))
+    after = ref.absorb(view, state[0], 0.5)
+    assert (after.centers[:, 0].tolist() == [0, 10, 20, 30]) == (not splits)
+    columns = np.arange(m)[None]
+    same(cpu.views.update(stacked(columns, [view]), state, 0.5), stacked(columns, [after]))
+
+
 @settings(max_examples=150, deadline=None)
 @given(worlds(30))
 def test_rewards_winners_and_gaps_are_the_judges(world: World) -> None:
