@@ -2,7 +2,8 @@
 
 Works in a copy of the tree, goes on where it stopped, and writes what became of each mutant to one JSON file.
 Every file of tests runs in a fork of one warm process, which has imported the heavy libraries and nothing of voronaut;
-the file that mirrors the changed one comes first, and the first failure is enough.
+the file that mirrors the changed one comes first, and the first failure is enough. What numba would have to compile
+anew is first tried without its compiler.
 
     python tests/mutants.py --count 200 --seed 0 --out mutants.json
 """
@@ -44,7 +45,7 @@ ROOMS = {  # what is changed, and the tests that must notice; quick ones first
     "voronaut/kernels/xla": "tests/kernels/xla tests/test_jax.py",
     "voronaut/kernels/gpu": "tests/kernels/gpu",
 }
-COMPILED = ("voronaut/kernels", "voronaut/views.py")  # by numba, and kept on disk
+COMPILED = ("voronaut/kernels/cpu", "voronaut/kernels/rules.py", "voronaut/views.py")  # by numba, and kept on disk
 LEFT_OUT = tuple(  # they only tell
     f"voronaut/training/{name}"
     for name in ("command.py", *(f"watching/{part}" for part in ("__init__", "board", "progress", "snap", "wandb_log")))
@@ -127,7 +128,19 @@ def ordered(path: str, known: dict[str, Any]) -> list[str]:
     return [str(file.relative_to(HOME)) for file in sorted(sorted(files), key=key)]
 
 
-def child(copy: Path, test: str, limit: float, mutated: str) -> None:
+class Noted:
+    """Writes down which test failed."""
+
+    def __init__(self, copy: Path) -> None:
+        self.path = copy / "failed"
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """As pytest calls it."""
+        if report.failed:
+            self.path.write_text(report.nodeid)
+
+
+def child(copy: Path, test: str, limit: float, mutated: str, plainly: bool) -> None:
     """In the fork: the tests of one file against the copy, quietly; a failing example is not made smaller."""
     os.setsid()
     for stream, name in ((1, "said"), (2, "said")):
@@ -141,6 +154,10 @@ def child(copy: Path, test: str, limit: float, mutated: str) -> None:
         import numba
 
         os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(copy / ".mutated")
+    if plainly:
+        import numba
+
+        os.environ["NUMBA_DISABLE_JIT"], numba.config.DISABLE_JIT = "1", True
     import pytest
     from hypothesis import Phase, settings
 
@@ -149,10 +166,18 @@ def child(copy: Path, test: str, limit: float, mutated: str) -> None:
     import voronaut
 
     assert voronaut.__file__.startswith(str(copy))
-    os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", test])))
+    words = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "--hypothesis-seed=0",
+        *(["-Wignore::RuntimeWarning"] if plainly else []),
+    ]
+    os._exit(int(pytest.main([*words, test], plugins=[Noted(copy)])))
 
 
-def check(copy: Path, test: str, limit: float, mutated: str = "") -> tuple[str, float, float]:
+def check(copy: Path, test: str, limit: float, mutated: str = "", *, plainly: bool = False) -> tuple[str, float, float]:
     """What the tests of a file say ("survived", "killed", "killed by time"); seconds that passed, and that were worked.
 
     The limit is of worked seconds, so that a busy machine kills nothing; one that waits for ever has ten times as many.
@@ -161,7 +186,7 @@ def check(copy: Path, test: str, limit: float, mutated: str = "") -> tuple[str, 
     pid = os.fork()
     if not pid:
         try:
-            child(copy, test, limit, mutated)
+            child(copy, test, limit, mutated, plainly)
         finally:
             os._exit(70)
     done, overdue = 0, False
@@ -200,8 +225,24 @@ def warm(copy: Path) -> None:
             importlib.import_module(name)
 
 
+def tried_plainly(copy: Path, path: str, source: str, test: str) -> dict[str, Any] | None:
+    """What half a minute without numba's compiler says; None unless a test fails, and only with the change."""
+    (copy / "failed").unlink(missing_ok=True)
+    (copy / path).write_text(source)
+    outcome, _, worked = check(copy, test, 30, mutated=path, plainly=True)
+    shutil.copy2(HOME / path, copy / path)
+    if outcome != "killed" or not (copy / "failed").exists():
+        return None
+    by = (copy / "failed").read_text()
+    fine = check(copy, by, 600, plainly=True)[0] == "survived"
+    return {"outcome": "killed", "by": by, "cpu": worked, "compiled": False} if fine else None
+
+
 def tried(copy: Path, path: str, source: str, known: dict[str, Any], patience: float) -> dict[str, Any]:
     """Run the tests of the room against the changed file until one fails, which must not do so without the change."""
+    plainly = path.startswith(COMPILED) and tried_plainly(copy, path, source, ordered(path, known)[0])
+    if plainly:
+        return plainly
     spent = 0.0
     for test in ordered(path, known):
         (copy / path).write_text(source)

@@ -150,6 +150,16 @@ def test_a_share_of_every_batch_lies_before_a_reward(n_steps: int, dictionary: b
     assert type(pair.exploiter.replay_buffer).__name__ == type(pair.near.replay).__name__
 
 
+def test_what_lies_before_a_reward_may_lie_at_the_other_end_of_the_replay() -> None:
+    """The reward of step 290 is in row 4 of 95: most of the forty steps before it are in the last rows."""
+    pair = Pair(SAC, "MlpPolicy", DummyVecEnv([Far]), vn.NoBonus(dim=2), **{**FAR, "buffer_size": 95}, **tiny())
+    pair.learn(300)
+    pair.near._find()
+    assert pair.near._places.tolist() == [4]
+    episode, times = pair.near.drawn(2000).observations[0].T
+    assert set(episode) == {2} and set(times) == set(range(50, 90))
+
+
 def test_the_replay_is_not_searched_before_rows_are_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step is paid: all places are known, and all of them are right, until the replay is full."""
     env = DummyVecEnv([Always, Always])
