@@ -46,6 +46,11 @@ ROOMS = {  # what is changed, and the tests that must notice; quick ones first
     "voronaut/kernels/gpu": "tests/kernels/gpu",
 }
 COMPILED = ("voronaut/kernels/cpu", "voronaut/kernels/rules.py", "voronaut/views.py")  # by numba, and kept on disk
+MIRRORS = {  # of files that no file of tests is named after or imports
+    **dict.fromkeys(("few", "singles"), "test_views"),
+    **dict.fromkeys(("winners", "all_clusters", "short_lists", "shared", "prepare", "prepared"), "test_rewards"),
+    "slots": "test_replay",
+}
 LEFT_OUT = tuple(  # they only tell
     f"voronaut/training/{name}"
     for name in ("command.py", *(f"watching/{part}" for part in ("__init__", "board", "progress", "snap", "wandb_log")))
@@ -123,7 +128,11 @@ def ordered(path: str, known: dict[str, Any]) -> list[str]:
 
     def key(file: Path) -> tuple[bool, bool, float]:
         named = re.search(rf"^(from|import) voronaut.*\b{stem}\b", file.read_text(), re.MULTILINE)
-        return file.stem != f"test_{stem}", not named, known.get(str(file.relative_to(HOME)), {}).get("cpu", 0)
+        return (
+            file.stem != MIRRORS.get(stem, f"test_{stem}"),
+            not named,
+            known.get(str(file.relative_to(HOME)), {}).get("cpu", 0),
+        )
 
     return [str(file.relative_to(HOME)) for file in sorted(sorted(files), key=key)]
 
