@@ -110,13 +110,28 @@ def test_update_is_the_judges_sequence(world: World) -> None:
 
 
 @pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("scale", [1.0, 2.0])
 @pytest.mark.parametrize(("most", "splits"), [(4.0, False), (4.25, True)])
-def test_a_crowd_is_more_than_four_times_the_least(most: float, splits: bool, m: int) -> None:
+def test_a_crowd_is_more_than_four_times_the_least(most: float, splits: bool, scale: float, m: int) -> None:
     """A state that sits on its center counts for nothing, so that usages keep their ratio to the bit."""
     centers = np.repeat([[0.0], [10.0], [20.0], [30.0]], m, axis=1)
-    view, state = ref.View(centers, np.array([most, 2, 1, 2]), margin=1.0, seen=9), np.zeros((1, m))
+    view, state = ref.View(centers, scale * np.array([most, 2, 1, 2]), margin=1.0, seen=9), np.zeros((1, m))
     after = ref.absorb(view, state[0], 0.5)
     assert (after.centers[:, 0].tolist() == [0, 10, 20, 30]) == (not splits)
+    columns = np.arange(m)[None]
+    same(cpu.views.update(stacked(columns, [view]), state, 0.5), stacked(columns, [after]))
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_the_least_used_cluster_is_put_beside_the_crowded_one_and_shares_its_usage(m: int) -> None:
+    """The center at 10 goes half of the way to 14; that at 99 is put a tenth of the rest beyond it."""
+    centers = np.repeat([[0.0], [10.0], [90.0], [99.0]], m, axis=1)
+    view, state = ref.View(centers, np.array([1.5, 2.2, 0.2, 0.1]), margin=1.0, seen=999), np.full((1, m), 14.0)
+    after, fade = ref.absorb(view, state[0], 0.5), 1 - ref.FADE / 4
+    order = np.argsort(after.centers[:, 0])
+    np.testing.assert_allclose(after.centers[order], np.repeat([[0.0], [12.0], [12.2], [90.0]], m, axis=1))
+    shared = (2.3 * fade + ref.FADE) / 2
+    np.testing.assert_allclose(after.usage[order], [1.5 * fade, shared, shared, 0.2 * fade])
     columns = np.arange(m)[None]
     same(cpu.views.update(stacked(columns, [view]), state, 0.5), stacked(columns, [after]))
 
