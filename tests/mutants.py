@@ -139,10 +139,14 @@ def ordered(path: str, known: dict[str, Any]) -> list[str]:
 
 
 class Noted:
-    """Writes down which test failed."""
+    """Writes down which test failed, and begins with those that draw no examples: they are quick."""
 
     def __init__(self, copy: Path) -> None:
         self.path = copy / "failed"
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """As pytest calls it."""
+        items.sort(key=lambda item: hasattr(getattr(item, "obj", None), "hypothesis"))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """As pytest calls it."""
@@ -261,13 +265,15 @@ def tried(copy: Path, path: str, source: str, known: dict[str, Any], patience: f
         return plainly
     spent = 0.0
     for test in ordered(path, known):
+        (copy / "failed").unlink(missing_ok=True)
         (copy / path).write_text(source)
         outcome, _, worked = check(copy, test, 120 + 4 * known.get(test, {"cpu": 60})["cpu"], mutated=path)
         shutil.copy2(HOME / path, copy / path)
         spent += worked
         if outcome != "survived":
+            by = (copy / "failed").read_text() if (copy / "failed").exists() else test
             known[test] = known.get(test) or measured(copy, test)
-            return {"outcome": outcome, "by": test, "cpu": round(spent, 1)}
+            return {"outcome": outcome, "by": by, "cpu": round(spent, 1)}
         if spent > patience:
             return {"outcome": "survived", "until": test, "cpu": round(spent, 1)}
     return {"outcome": "survived", "cpu": round(spent, 1)}

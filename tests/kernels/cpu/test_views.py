@@ -136,6 +136,23 @@ def test_the_least_used_cluster_is_put_beside_the_crowded_one_and_shares_its_usa
     same(cpu.views.update(stacked(columns, [view]), state, 0.5), stacked(columns, [after]))
 
 
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize(
+    ("usage", "after"),
+    [([1.0, 1.005, 5.0, 5.0], [[1, 10, 20, 30], [1, 21, 21.1, 30]]), ([0.001, 0.002, 1.0, 1.0], [[1, 1.1, 20, 30]])],
+    ids=["for the next state", "at once"],
+)
+def test_a_win_of_the_least_used_cluster_may_make_another_the_least_used(usage: Any, after: Any, m: int) -> None:
+    """The first state is won by the one at 0. The one at 10 then goes to the crowd at 20, or at once to 0."""
+    centers = np.repeat([[0.0], [10.0], [20.0], [30.0]], m, axis=1)
+    view = ref.View(centers, np.array(usage), margin=1.0, seen=999)
+    states, columns, wanted = np.repeat([[2.0], [22.0]], m, axis=1)[: len(after)], np.arange(m)[None], view
+    for state, ends in zip(states, after, strict=True):
+        wanted = ref.absorb(wanted, state, 0.5)
+        np.testing.assert_allclose(np.sort(wanted.centers[:, 0]), ends)
+    same(cpu.views.update(stacked(columns, [view]), states, 0.5), stacked(columns, [wanted]))
+
+
 @settings(max_examples=150, deadline=None)
 @given(worlds(30))
 def test_rewards_winners_and_gaps_are_the_judges(world: World) -> None:
