@@ -109,6 +109,22 @@ def test_update_is_the_judges_sequence(world: World) -> None:
     assert all((now == then).all() for now, then in zip(before, kept, strict=True))
 
 
+@pytest.mark.parametrize("m", [1, 2, 3, 6, 7])
+def test_views_of_every_width_walk_as_the_judge_does(m: int) -> None:
+    """Without a draw of examples: centers on both sides of 0, crowds that are split, a stream that moves."""
+    rng = np.random.default_rng(m)
+    columns, states = ref.columns(2 * m, 2, m, 0), rng.normal(size=(60, 2 * m)) + np.linspace(-1, 2, 60)[:, None]
+    centers, usage = rng.normal(size=(2, 6, m)), rng.uniform(0.1, 2.0, size=(2, 6))
+    views = [ref.ordered(ref.View(*each, margin=0.3, seen=40)) for each in zip(centers, usage, strict=True)]
+    world = World(columns, views, states, 0.2)
+    assert clear(world)
+    wanted = absorbed(world)
+    same(cpu.views.update(stacked(columns, views), states, 0.2), stacked(columns, wanted))
+    got = cpu.views.each(stacked(columns, wanted), states, 0.2)
+    for v, (view, own) in enumerate(zip(wanted, columns, strict=True)):
+        np.testing.assert_allclose(got[v], [ref.reward(view, state, 0.2) for state in states[:, own]], atol=1e-9)
+
+
 @pytest.mark.parametrize("m", [1, 2])
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 @pytest.mark.parametrize(("most", "splits"), [(4.0, False), (4.25, True)])
