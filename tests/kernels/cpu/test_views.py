@@ -125,6 +125,15 @@ def test_views_of_every_width_walk_as_the_judge_does(m: int) -> None:
         np.testing.assert_allclose(got[v], [ref.reward(view, state, 0.2) for state in states[:, own]], atol=1e-9)
 
 
+@pytest.mark.parametrize("k", [3, 4, 7, 8])
+def test_a_state_between_two_of_one_coordinate_goes_to_the_lower(k: int) -> None:
+    """Between each pair of neighbours, wherever they stand among those that are counted four at a time."""
+    view = ref.View(np.arange(0.0, 2 * k, 2)[:, None], np.ones(k), margin=1.0, seen=9)
+    states, views = np.arange(1.0, 2 * k - 1, 2)[:, None], stacked(np.zeros((1, 1), int), [view])
+    assert cpu.views.assign(views, states)[0].tolist() == list(range(k - 1))
+    np.testing.assert_allclose(cpu.views.each(views, states, 0.5)[0], [ref.reward(view, s, 0.5) for s in states])
+
+
 @pytest.mark.parametrize("m", [1, 2])
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 @pytest.mark.parametrize(("most", "splits"), [(4.0, False), (4.25, True)])
