@@ -57,11 +57,16 @@ def read(results: Path, name: str) -> dict[str, list[Numbers]]:
     return {method: [Numbers(**runs[method]) for runs in seeds] for method in METHODS}
 
 
+def kept(results: Path = RESULTS) -> list[str]:
+    """The sets of seeds that have been run to their end."""
+    return [name for name in SEEDS if (results / f"{name}.json").exists()]
+
+
 def table(results: Path = RESULTS) -> str:
     """Every seed, without | with KME, as Markdown."""
     rows = []
-    for name, seeds in SEEDS.items():
-        for seed, none, kme in zip(seeds, *read(results, name).values(), strict=True):
+    for name in kept(results):
+        for seed, none, kme in zip(SEEDS[name], *read(results, name).values(), strict=True):
             pairs = (
                 f"{none.seen:.0%} \\| {kme.seen:.0%}",
                 f"{none.entropy:.2f} \\| {kme.entropy:.2f}",
@@ -84,9 +89,11 @@ def words(results: Path = RESULTS) -> str:
 
 def sentence(results: Path, name: str) -> str:
     """One set of seeds."""
+    first, last = SEEDS[name][0], SEEDS[name][-1]
+    if name not in kept(results):
+        return f"Seeds {first} to {last} ({name}) have not been run to their end."
     none, kme = read(results, name).values()
     (touched, paid), (alone, alone_paid) = counts(kme), counts(none)
-    first, last = SEEDS[name][0], SEEDS[name][-1]
     return (
         f"Of seeds {first} to {last} ({name}) PPO with KME touched the reward with {touched} of {len(kme)} and was "
         f"paid at the end with {paid}; PPO alone touched it with {alone} and was paid with {alone_paid}."
