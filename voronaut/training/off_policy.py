@@ -106,9 +106,10 @@ class SACTrainer:
         Everything is drawn and paid before anybody learns: what is drawn later would wait for the learning of others.
         """
         outside = [(lane, rows) for lane, rows in self._lanes() if not lane.inside]
+        with self._timed("learn_seconds"):
+            drawn = [np.asarray(each) for each in [lane.draw(t) for lane, _ in outside]]
         with self._timed("bonus_seconds"):
-            drawn = [lane.draw(t) for lane, _ in outside]
-            paid = [self.bonuses.rewards(np.asarray(x), rows) for x, (_, rows) in zip(drawn, outside, strict=True)]
+            paid = [self.bonuses.rewards(states, rows) for states, (_, rows) in zip(drawn, outside, strict=True)]
         for (lane, _), raw in zip(outside, paid, strict=True):
             lane.learn(raw, t)
         for lane in self.lanes:
