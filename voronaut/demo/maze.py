@@ -26,8 +26,10 @@ def run(work: Path = Path("runs/maze"), results: Path = RESULTS, names: Sequence
         config = demo.choose(SEEDS[name], demo.STEPS)
         if not demo.train(config, work / name):
             raise SystemExit("interrupted; the same command goes on")
-        folders = {seed: [work / name / f"{method}-{seed}" for method in METHODS] for seed in SEEDS[name]}
-        records = {seed: film.collect(*both, config.rollout) for seed, both in folders.items()}
+        records = {
+            seed: film.collect(work / name / f"none-{seed}", work / name / f"kme-{seed}", config.rollout)
+            for seed in SEEDS[name]
+        }
         keep(results, name, records)
 
 
