@@ -24,7 +24,7 @@ CAR, COMMAND, DOOR = "mountain-car", "mountain-car-command", "door-key"
 SOLVED = {CAR: 90.0, COMMAND: 90.0, DOOR: 0.9}
 # What is run; where "sac", "none" or "alone" stands there is no bonus. SAC and the pair are given no settings; "same"
 # is SAC with what the pair chooses by itself. "uniform" and "quick" are of an earlier pair, which chose nothing.
-FOUR: dict[str, Any] = {"envs": 4, "normalize": False, "settings": {}, "steps": 30_000}
+FOUR: dict[str, Any] = {"envs": 4, "normalize": False, "settings": {}, "steps": 20_000}
 SIXTEEN: dict[str, Any] = {"envs": 16, "normalize": False, "settings": {"near_reward": 0.0}, "steps": 200_000}
 SETTINGS: dict[str, Any] = {"ent_coef": "auto_0.1", "n_steps": 3, "policy_kwargs": {"net_arch": [64, 64]}}
 QUICK: dict[str, Any] = {"envs": 16, "normalize": True, "settings": SETTINGS, "steps": 40_000}
@@ -39,7 +39,11 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
         "pair-uniform": {"method": "pair", **SIXTEEN},
     },
     COMMAND: {"kme": {"bonus": "kme", **TRAINED}, "none": {"bonus": "none", **TRAINED}},
-    DOOR: {"kme": {"scale": 0.01, **DOORS}, "alone": {"scale": 0.0, **DOORS}},
+    DOOR: {
+        "kme": {"scale": 0.01, **DOORS},
+        "kme-default": {"scale": "falling:0.1", **DOORS},
+        "alone": {"scale": 0.0, **DOORS},
+    },
 }
 OLD = ("pair-quick", "pair-uniform")  # kept, not run again
 NAMES = {
@@ -51,7 +55,11 @@ NAMES = {
         "pair-uniform": "an earlier pair, 16 environments, SAC's defaults",
     },
     COMMAND: {"kme": "the pair", "none": "SAC alone"},
-    DOOR: {"kme": "PPO with KME", "alone": "PPO alone"},
+    DOOR: {
+        "kme": "PPO with KME, `scale=0.01`",
+        "kme-default": "PPO with KME, the default `scale`",
+        "alone": "PPO alone",
+    },
 }
 
 
@@ -113,11 +121,11 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
 def _lines(axes: Any, curves: Mapping[int, Any], name: str, label: str) -> None:
     """One thin line for each seed."""
     color = COLORS["none" if name.startswith(("sac", "none", "alone")) else "kme"]
-    style = "--" if name.endswith("same") else "-"
+    style = "--" if name.endswith(("same", "default")) else "-"
     for index, result in enumerate(curves.values()):
         points = [each for each in result["curve"] if each["return"] is not None]
         steps, returns = [each["steps"] / 1000 for each in points], [each["return"] for each in points]
-        axes.plot(steps, returns, style, color=color, linewidth=1.2, label=None if index else label)
+        axes.plot(steps, returns, style, color=color, linewidth=1.2, label=None if index else label.replace("`", ""))
 
 
 def runs(found: Results, part: str, name: str) -> dict[int, Any]:
