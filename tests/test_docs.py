@@ -50,6 +50,15 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
         exec(compile(code, page.name, "exec"), {"__name__": "__main__"})
 
 
+def test_the_ten_lines_of_the_readme_run(tmp_path: Path) -> None:
+    """They train for minutes; here for two turns."""
+    [code] = blocks(ROOT / "README.md", "py")
+    short, count = re.subn(r"steps=2e5", 'steps=512, rollout=256, envs=2, backend="dm_control"', code)
+    assert count == 1
+    run([sys.executable, "-c", short], tmp_path)
+    assert (tmp_path / "runs/cheetah/kme-0/explorer.npz").exists()
+
+
 def run(command: list[str], folder: Path) -> None:
     """A process that must end well."""
     done = subprocess.run(command, cwd=folder, env=QUICK, capture_output=True, text=True, check=False)

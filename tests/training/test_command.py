@@ -161,6 +161,17 @@ def test_a_film_that_cannot_be_made_is_told_before_the_episodes(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_renderer_that_cannot_be_loaded_is_one_line(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def make(*_: object, **__: object) -> None:
+        raise RuntimeError("rendering is not possible here")
+
+    monkeypatch.setattr(command, "make", make)
+    assert cli.main(["eval", str(trained), "--video", str(tmp_path / "film.mp4")]) == 2
+    assert capsys.readouterr().err == "voronaut: rendering is not possible here\n"
+
+
 def test_pictures_that_are_not_possible_are_one_line(tmp_path: Path) -> None:
     make = [*TRAIN[:1], "cartpole-swingup", *TRAIN[2:], "--out", "run", "--quiet"]
     done = shell(f"$RUN {' '.join(make)} && MUJOCO_GL=disable $RUN eval run/kme-0 --video x.mp4", tmp_path)

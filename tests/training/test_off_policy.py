@@ -11,7 +11,7 @@ import pytest
 
 from tests.training.toys import Counter, small
 from voronaut.cli import main
-from voronaut.training import checkpoint, folder, loop, off_policy, pair, policy
+from voronaut.training import checkpoint, folder, loop, off_policy, pair, policy, replay
 from voronaut.training.config import Config
 from voronaut.training.off_policy import SACTrainer
 from voronaut.training.watching import board, logs
@@ -112,6 +112,25 @@ def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
     assert now > 0 and float(lane.run.deviation[0]) == pytest.approx(before + rate * (now - before), rel=1e-4)
 
 
+def test_a_stored_bonus_stays_what_a_state_earned_when_it_was_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = counting(2, pair="stored")
+    lane, member, paid = trainer.lanes[0], trainer.bonuses.members()[0], []
+    rewards = trainer.bonuses.rewards
+
+    def watched(states: Any, runs: slice) -> Any:
+        paid.append(rewards(states, runs))
+        return paid[-1]
+
+    monkeypatch.setattr(trainer.bonuses, "rewards", watched)
+    kept = np.asarray(lane.replay.rows.bonus[0, :16])
+    trainer.turn()
+    after = np.asarray(lane.replay.rows.bonus[0])
+    np.testing.assert_array_equal(after[:16], kept)
+    np.testing.assert_array_equal(after[16:24], np.concatenate(paid))
+    assert lane.inside and kept.std() > 0
+    assert not np.allclose(member.rewards(np.asarray(lane.replay.rows.next_states[0, :16])), kept)
+
+
 @pytest.mark.parametrize("bonus", ["kme", "rnd", "re3"])
 def test_a_bonus_inside_the_program_pays_the_same(bonus: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"kme": {"clusters": 8}, "rnd": {"hidden": 8, "features": 4}, "re3": {"hidden": 8, "memory": 64}}
@@ -168,11 +187,12 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     assert [path.name for path in checkpoint.saved(cut / "checkpoints")] == ["000004.npz"]
 
 
-def test_more_steps_later_are_the_longer_run_to_the_bit(tmp_path: Path) -> None:
-    made = config(bonuses=["zero", "kme"])
+@pytest.mark.parametrize("paired", [True, "stored"])
+def test_more_steps_later_are_the_longer_run_to_the_bit(paired: bool | str, tmp_path: Path) -> None:
+    made = config(bonuses=["zero", "kme"], pair=paired)
     whole, short = tmp_path / "whole", tmp_path / "short"
     loop.train(made, whole)
-    loop.train(config(bonuses=["zero", "kme"], steps=64), short)
+    loop.train(config(bonuses=["zero", "kme"], pair=paired, steps=64), short)
     assert loop.train(made, short, resume=True)
     for name in made.folders():
         same(*(logs.read(out / name / logs.NAME) for out in (whole, short)))
@@ -200,10 +220,10 @@ def test_a_memory_that_forgets_says_so_and_resumes_to_the_bit(
 
 
 def test_a_replay_that_there_is_no_room_for_is_told_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(off_policy, "memory", lambda: 8e8)
+    monkeypatch.setattr(replay, "device_memory", lambda: 8e8)
     with pytest.raises(ValueError, match=r"take 3\.0 GB, and there are 0\.8 GB .* --sac\.memory 1\.1e7 "):
         counting(bonuses=["none", "zero"], steps=5e7)
-    monkeypatch.setattr(off_policy, "memory", lambda: 4e9)
+    monkeypatch.setattr(replay, "device_memory", lambda: 4e9)
     monkeypatch.setattr(off_policy, "Lane", lambda *_: SimpleNamespace(seeds=[0]))
     counting(bonuses=["none", "zero"], steps=5e7)
 

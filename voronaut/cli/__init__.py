@@ -83,7 +83,8 @@ def _add_train(menu: Any) -> None:
     add("--learner", metavar="ppo|sac", help="ppo, or sac: an explorer and an exploiter that share one memory (ppo)")
     add("--bonus", action="append", dest="bonuses", metavar="NAME", help="none, kme, rnd, re3 or hash, and with sac "
         "zero, a pair without a bonus; repeatable (none and kme)")  # fmt: skip
-    add("--pair", type=_switch, metavar="on|off", help="of sac: off is one agent paid by task and bonus together (on)")
+    add("--pair", type=_switch, metavar="on|off|stored", help="of sac: off is one agent paid by task and bonus "
+        "together; stored pays a state what it earned when it was met, not what it earns now (on)")  # fmt: skip
     add("--seeds", type=_seeds, metavar="N", help="this many seeds from 0, or a list such as 3,4,7 (5)")
     add("--steps", type=_number, metavar="N", help="environment steps per run, such as 2e6 (5e6)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for everything that is written")
@@ -227,10 +228,10 @@ def _duration(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write it as 90s, 25m or 2h") from None
 
 
-def _switch(text: str) -> bool:
-    if text not in ("on", "off"):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither on nor off")
-    return text == "on"
+def _switch(text: str) -> bool | str:
+    if text not in ("on", "off", "stored"):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of on, off, stored")
+    return text if text == "stored" else text == "on"
 
 
 def _number(text: str) -> float:

@@ -15,6 +15,7 @@ from voronaut.training.config import Config, check_numbers, defaults_of, make_me
 from voronaut.training.population import ABSORB, ONLINE
 
 LEARNERS = ("ppo", "sac")
+PAIRS = (True, False, "stored")  # stored: states keep what they earned when they were met, for comparison
 DEFAULT_BONUSES = ("none", "kme")
 
 
@@ -22,7 +23,7 @@ def configure(  # noqa: PLR0913
     task: str | Callable[..., Any],
     *,
     learner: str = "ppo",
-    pair: bool = True,
+    pair: bool | str = True,
     bonuses: str | Sequence[str] = DEFAULT_BONUSES,
     seeds: int | Iterable[int] | None = None,
     steps: float | None = None,
@@ -62,10 +63,7 @@ def configure(  # noqa: PLR0913
             f"steps must be at least one rollout ({rollout}); got {steps:g}. Ask for more, or --rollout less."
         )
     names = (bonuses,) if isinstance(bonuses, str) else tuple(bonuses)
-    if learner == "sac" and pair and envs < 2 and set(names) != {"none"}:
-        raise ValueError(f"a pair shares out its environments and needs at least 2; got envs={envs}. Or: --pair off.")
-    if learner != "sac" and "zero" in names:
-        raise ValueError("zero is a pair without a bonus, and only --learner sac has pairs. PPO alone is --bonus none.")
+    _check_pair(pair, learner, names, envs)
     others = {name: given for name, given in (options or {}).items() if name not in LEARNERS}
     for name in set(options or {}) & set(LEARNERS) - {learner}:
         raise ValueError(f"options are given for {name}, but the learner is {learner}. Add --learner {name}.")
@@ -84,6 +82,15 @@ def configure(  # noqa: PLR0913
     usual.check(chosen)
     backend = choose_backend(task, backend)
     return Config(task, methods, numbers, int(steps), threshold, backend, envs, rollout, learner, pair, chosen)
+
+
+def _check_pair(pair: bool | str, learner: str, names: Sequence[str], envs: int) -> None:
+    if pair not in PAIRS:
+        raise ValueError(f"pair must be one of {', '.join(map(repr, PAIRS))}; got {pair!r}.")
+    if learner == "sac" and pair and envs < 2 and set(names) != {"none"}:
+        raise ValueError(f"a pair shares out its environments and needs at least 2; got envs={envs}. Or: --pair off.")
+    if learner != "sac" and "zero" in names:
+        raise ValueError("zero is a pair without a bonus, and only --learner sac has pairs. PPO alone is --bonus none.")
 
 
 def _task_name(task: Any) -> str:

@@ -4,7 +4,7 @@ import errno
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -126,26 +126,20 @@ def check_film(loaded: policy.Loaded, seed: int, video: Path) -> None:
     missing.check("imageio", extra="train")
     if video.suffix not in FILMS:
         raise ValueError(f"{video} is not a film; end its name in {', '.join(FILMS)}.")
-    task = make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)
     try:
-        task.reset()
-        task.render(0)
+        with closing(make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)) as task:
+            task.reset()
+            task.render(0)
     except RuntimeError as error:
         raise ValueError(str(error)) from error
-    finally:
-        task.close()
 
 
 def film(loaded: policy.Loaded, seed: int, video: Path) -> None:
     """One episode with the mean action as a film."""
     import imageio
 
-    task = make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)
-    try:
-        pictures = [
-            one[: len(one) // 8 * 8, : one.shape[1] // 8 * 8] for one in policy.frames(loaded.act, task, every=2)
-        ]
-        imageio.mimsave(video, pictures, fps=30, macro_block_size=8)  # codecs want multiples of it
-    finally:
-        task.close()
+    with closing(make(loaded.task, [seed], 1, threshold=loaded.threshold, render=True)) as task:
+        pictures = policy.frames(loaded.act, task, every=2)
+    cut = [one[: len(one) // 8 * 8, : one.shape[1] // 8 * 8] for one in pictures]
+    imageio.mimsave(video, cut, fps=30, macro_block_size=8)  # codecs want multiples of it
     print(f"video: {video}")

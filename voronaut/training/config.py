@@ -38,7 +38,7 @@ class Config:
     envs: int
     rollout: int  # steps of a turn of the loop: PPO's rollout, or how often SAC is logged
     learner: str = "ppo"
-    pair: bool = True  # SAC: an explorer and an exploiter where there is a bonus
+    pair: bool | str = True  # SAC: explorer and exploiter where there is a bonus; "stored": api.PAIRS
     numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what is chosen of the learner's settings
 
     @property

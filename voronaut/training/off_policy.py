@@ -7,9 +7,9 @@ A vector step: act → draw a batch and pay it → begin to learn → simulate m
 learning by one vector step, simulating and learning overlap, and the order of everything is fixed.
 """
 
-import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses import bonus_class
 from voronaut.bonuses.base import PaysInPrograms
-from voronaut.bonuses.networks import stacked
+from voronaut.bonuses.networks import on_accelerator, stacked
 from voronaut.entropy.batch import batch_entropy
 from voronaut.helpers import npz
 from voronaut.tasks.base import Step, VectorTask
@@ -44,7 +44,7 @@ class SACTrainer:
         self.seeds = [seed for _, seed in config.runs]
         self.bonuses = population(config, task.obs_dim)
         self.rows = config.rollout // config.envs  # vector steps of a turn
-        self.said = self._check_memory()
+        self.said = replay.check_room(self._shape(), self._shape().within(self.settings.memory), len(self.seeds))
         self.lanes = [self._lane(method, seeds) for method, seeds in _grouped(config)]
         for lane, rows in self._lanes():
             lane.inside = self._in_program(rows)
@@ -106,9 +106,10 @@ class SACTrainer:
         Everything is drawn and paid before anybody learns: what is drawn later would wait for the learning of others.
         """
         outside = [(lane, rows) for lane, rows in self._lanes() if not lane.inside]
+        with self._timed("learn_seconds"):
+            drawn = [np.asarray(each) for each in [lane.draw(t) for lane, _ in outside]]
         with self._timed("bonus_seconds"):
-            drawn = [lane.draw(t) for lane, _ in outside]
-            paid = [self.bonuses.rewards(np.asarray(x), rows) for x, (_, rows) in zip(drawn, outside, strict=True)]
+            paid = [self.bonuses.rewards(states, rows) for states, (_, rows) in zip(drawn, outside, strict=True)]
         for (lane, _), raw in zip(outside, paid, strict=True):
             lane.learn(raw, t)
         for lane in self.lanes:
@@ -116,16 +117,22 @@ class SACTrainer:
                 lane.draw_and_learn(t)
 
     def _in_program(self, rows: slice) -> bool:
-        """Bonuses that pay nothing, and on an accelerator those that can: there the host would be in the way."""
+        """Bonuses that pay nothing or are kept, and on an accelerator those that can: the host would be in the way."""
         [first, *_] = self.bonuses.members()[rows]
-        return not first.pays or (on_accelerator() and isinstance(first, PaysInPrograms) and first.frozen() is not None)
+        return (
+            self._stored
+            or not first.pays
+            or (on_accelerator() and isinstance(first, PaysInPrograms) and first.frozen() is not None)
+        )
 
     def _keep(self, actions: Floats, step: Step, row: int) -> None:
         """Remember the step, and add up the returns of each policy's episodes."""
         nxt, rewards, terminated, truncated = (
             self._shaped(x) for x in (step.next_states, step.rewards, step.terminated, step.truncated)
         )
-        happened = replay.Transition(self.observations, actions, nxt, rewards, terminated, truncated)
+        happened = replay.Transition(
+            self.observations, actions, nxt, rewards, terminated, truncated, self._paid_now(nxt)
+        )
         for lane, rows in self._lanes():
             lane.keep(jax.tree.map(lambda x, rows=rows: x[rows], happened))
         self.pending.append(jax.tree.map(np.copy, happened))
@@ -140,6 +147,13 @@ class SACTrainer:
         self.returns[over] = 0.0
         self.observations = self._shaped(step.obs).copy()
 
+    def _paid_now(self, next_states: Floats) -> Floats | None:
+        """What new states earn, where that is kept instead of being asked for whenever they are drawn."""
+        if not self._stored:
+            return None
+        with self._timed("bonus_seconds"):
+            return np.concatenate([self.bonuses.rewards(next_states[rows], rows) for _, rows in self._lanes()])
+
     def _absorb(self, t: int) -> None:
         with self._timed("bonus_seconds"):
             self.bonuses.absorb(self.recent, t)
@@ -150,7 +164,7 @@ class SACTrainer:
     def _freeze(self) -> None:
         """Show the lanes the bonuses as they are now."""
         for lane, rows in self._lanes():
-            if lane.inside:
+            if lane.inside and not self._stored:
                 own = [bonus.frozen() for bonus in self.bonuses.members()[rows] if bonus.pays]
                 lane.frozen = stacked(own) if own else None
 
@@ -206,6 +220,10 @@ class SACTrainer:
 
     # Inside
 
+    @property
+    def _stored(self) -> bool:
+        return self.config.pair == "stored"
+
     def _lane(self, method: Method, seeds: list[int]) -> Lane:
         """A pair, unless there is no bonus or one agent is to have it all."""
         config, pays = self.config, method.kind != "none"
@@ -221,24 +239,7 @@ class SACTrainer:
     def _shape(self) -> replay.Shape:
         """Of all that one run does."""
         rows = self.config.rollouts * self.rows
-        return replay.Shape(rows, self.config.envs, self.task.obs_dim, self.task.action_dim)
-
-    def _check_memory(self) -> str:
-        """What is to be said of a replay that does not hold everything; ValueError where there is no room for it."""
-        whole, kept, runs = self._shape(), self._shape().within(self.settings.memory), len(self.seeds)
-        need, there = replay.memory(kept) * runs, memory()
-        if need > there:
-            fits = f"{0.8 * there / need * kept.rows * kept.envs:.2g}".replace("e+0", "e")
-            raise ValueError(
-                f"all replays together take {need / 1e9:.1f} GB, and there are {there / 1e9:.1f} GB of memory. "
-                f"Remember less: --sac.memory {fits} (transitions of each run)."
-            )
-        if kept.rows == whole.rows:
-            return ""
-        return (
-            f"each run remembers {kept.rows * kept.envs:,} of its {whole.rows * whole.envs:,} steps: the oldest go, "
-            "those of episodes that hold a reward last of all"
-        )
+        return replay.Shape(rows, self.config.envs, self.task.obs_dim, self.task.action_dim, bonus=self._stored)
 
     def _lanes(self) -> Iterator[tuple[Lane, slice]]:
         """Each lane, and which of all runs are its."""
@@ -253,12 +254,16 @@ class SACTrainer:
     def _shaped(self, x: NDArray[Any]) -> NDArray[Any]:
         return x.reshape(len(self.seeds), self.config.envs, *x.shape[1:])
 
-    def _timed(self, name: str) -> "_Timer":
-        return _Timer(self.seconds, name)
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Adds the seconds of a `with` block to a sum."""
+        started = time.perf_counter()
+        yield
+        self.seconds[name] += time.perf_counter() - started
 
     def _rows(self) -> Rows:
-        started = time.perf_counter()
-        learned = [_learned(lane, place) for lane in self.lanes for place in range(len(lane.seeds))]
+        with self._timed("learn_seconds"):  # reading these waits for learning
+            learned = [lane.numbers(place) for lane in self.lanes for place in range(len(lane.seeds))]
         rows = []
         for run, numbers in enumerate(learned):
             mine, theirs = (self.finished[run][who] for who in (EXPLOITER, EXPLORER))
@@ -273,36 +278,7 @@ class SACTrainer:
                 **self.seconds,
             }
             rows.append(row | numbers)
-        self.seconds["learn_seconds"] += time.perf_counter() - started  # reading stats waits for learning
         return rows
-
-
-class _Timer:
-    """Adds the seconds of a `with` block to a sum."""
-
-    def __init__(self, sums: dict[str, float], name: str) -> None:
-        self.sums, self.name = sums, name
-
-    def __enter__(self) -> None:
-        self.started = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.sums[self.name] += time.perf_counter() - self.started
-
-
-def on_accelerator() -> bool:
-    """Whether JAX computes on anything but a CPU."""
-    return jax.default_backend() != "cpu"
-
-
-def memory() -> float:
-    """Bytes of the device that learns; infinite where it does not tell."""
-    if on_accelerator():
-        return float((jax.devices()[0].memory_stats() or {}).get("bytes_limit", np.inf))
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return np.inf
 
 
 def _grouped(config: Config) -> list[tuple[Method, list[int]]]:
@@ -316,17 +292,3 @@ def _scaled(actions: Floats, task: VectorTask) -> NDArray[np.float64]:
     """From [−1, 1] to the task's bounds."""
     low, high = task.action_low, task.action_high
     return np.asarray(low + (actions.astype(np.float64) + 1) / 2 * (high - low))
-
-
-def _learned(lane: Lane, run: int) -> dict[str, float]:
-    """The last gradient step's numbers: the exploiter's by their names, the explorer's with `explorer_` before them."""
-    if lane.stats is None:
-        return {"bonus_mean": 0.0, "bonus_deviation": 0.0}
-    named = lane.stats.agents._asdict()
-    named["policy_entropy"] = named.pop("entropy")  # `entropy` is PPO's
-    bonus = {"bonus_mean": lane.stats.bonus, "bonus_deviation": lane.run.deviation}
-    return {name: float(np.asarray(values)[run]) for name, values in bonus.items()} | {
-        prefix + name: float(value)
-        for name, values in named.items()
-        for prefix, value in zip(("", "explorer_"), np.asarray(values)[run], strict=False)
-    }

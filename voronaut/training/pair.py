@@ -181,8 +181,9 @@ def programs(
 
     def drawn_and_taught(run: Run, memory: replay.Replay, frozen: Any, key: tuple[Array, Array]) -> tuple[Run, Stats]:
         windows = draw(memory, key=key[0])
-        states = windows.next_states
-        raw = jnp.zeros(states.shape[:-1]) if pay is None else pay(frozen, states.reshape(-1, states.shape[-1]))
+        states, raw = windows.next_states, windows.bonus  # what was kept, or else what they earn now
+        if raw is None:
+            raw = jnp.zeros(states.shape[:-1]) if pay is None else pay(frozen, states.reshape(-1, states.shape[-1]))
         return taught(run, windows, raw.reshape(states.shape[:-1]), key=key[1])
 
     return Programs(
@@ -252,6 +253,19 @@ class Lane:
     def keep(self, step: replay.Transition) -> None:
         """Remember what happened in one vector step, (runs, envs, …)."""
         self.replay = self.programs.insert(self.replay, step)
+
+    def numbers(self, run: int) -> dict[str, float]:
+        """Of the last gradient step: the exploiter's by their names, the explorer's with `explorer_` before them."""
+        if self.stats is None:
+            return {"bonus_mean": 0.0, "bonus_deviation": 0.0}
+        named = self.stats.agents._asdict()
+        named["policy_entropy"] = named.pop("entropy")  # `entropy` is PPO's
+        bonus = {"bonus_mean": self.stats.bonus, "bonus_deviation": self.run.deviation}
+        return {name: float(np.asarray(values)[run]) for name, values in bonus.items()} | {
+            prefix + name: float(value)
+            for name, values in named.items()
+            for prefix, value in zip(("", "explorer_"), np.asarray(values)[run], strict=False)
+        }
 
     def see(self, observations: Floats) -> None:
         """Let the scale follow (runs, …, d) new observations."""

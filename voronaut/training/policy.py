@@ -78,7 +78,11 @@ def load(folder: Path) -> Loaded:
 
 def _layers(arrays: npz.Arrays) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     depth = sum(name.startswith("weight") for name in arrays)
-    return [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(depth)]
+    return [(_whole(arrays[f"weight{i}"]), arrays[f"bias{i}"]) for i in range(depth)]
+
+
+def _whole(weight: NDArray[Any]) -> NDArray[Any]:
+    return weight.astype(np.float32) if weight.dtype == np.float16 else weight
 
 
 def _tanh(arrays: npz.Arrays) -> Draw:

@@ -7,6 +7,7 @@ state acted on: a window may stop anywhere and go on from there.
 
 import functools
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from voronaut.bonuses.networks import on_accelerator
 from voronaut.helpers import npz
 from voronaut.learners.networks import Array
 from voronaut.training import slots
@@ -33,6 +35,7 @@ class Shape(NamedTuple):
     obs_dim: int
     action_dim: int
     block: int = BLOCK
+    bonus: bool = False  # whether what the bonus paid is kept
 
     def within(self, memory: int) -> "Shape":
         """Cut to so many transitions, in whole blocks and at least two; 0 for all."""
@@ -49,6 +52,7 @@ class Transition(NamedTuple):
     rewards: Array
     terminated: Array
     truncated: Array
+    bonus: Any = None  # what the bonus paid then, if that is kept
 
 
 class Replay(NamedTuple):
@@ -71,6 +75,7 @@ class Windows(NamedTuple):
     rewards: Array  # (…, n)
     alive: Array  # (…, n) whether step i belongs to the window
     terminated: Array  # (…,) whether its last step ended the episode for good
+    bonus: Any = None  # (…, n) as it was kept
 
 
 def empty(runs: int, shape: Shape) -> Replay:
@@ -80,7 +85,8 @@ def empty(runs: int, shape: Shape) -> Replay:
         jnp.zeros((*lead, n), jnp.float32) for n in (shape.obs_dim, shape.action_dim, shape.obs_dim)
     )
     rewards, terminated, truncated = (jnp.zeros(lead, kind) for kind in (jnp.float32, bool, bool))
-    rows = Transition(observations, actions, next_states, rewards, terminated, truncated)
+    bonus = jnp.zeros(lead, jnp.float32) if shape.bonus else None
+    rows = Transition(observations, actions, next_states, rewards, terminated, truncated, bonus)
     count, steps = (jnp.zeros(runs, jnp.int32) for _ in range(2))
     blocks = slots.empty(-(-shape.rows // shape.block), shape.envs)
     blocks = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (runs, *leaf.shape)), blocks)
@@ -145,7 +151,7 @@ def _windows(replay: Replay, t: Array, e: Array, steps: int) -> Windows:
     alive = jnp.concatenate([jnp.ones_like(over[..., :1]), going], axis=-1)
     terminated = (rows.terminated[place] & alive).any(axis=-1)
     return Windows(rows.observations[t, e], rows.actions[t, e], rows.next_states[place], rows.rewards[place], alive,
-                   terminated)  # fmt: skip
+                   terminated, None if rows.bonus is None else rows.bonus[place])  # fmt: skip
 
 
 def returns(windows: Windows, rewards: Array, discount: float) -> Array:
@@ -163,12 +169,39 @@ def ends(windows: Windows, discount: float) -> tuple[Array, Array]:
 
 def memory(shape: Shape) -> int:
     """Bytes of one run's replay where it learns."""
-    return shape.rows * shape.envs * (4 * (2 * shape.obs_dim + shape.action_dim + 2) + 2)
+    return shape.rows * shape.envs * (4 * (2 * shape.obs_dim + shape.action_dim + 2 + shape.bonus) + 2)
 
 
 def disk(shape: Shape) -> int:
     """Bytes of a whole run's files: observation, action and reward in float32 and two flags for every step."""
-    return shape.rows * shape.envs * (4 * (shape.obs_dim + shape.action_dim + 1) + 2)
+    return shape.rows * shape.envs * (4 * (shape.obs_dim + shape.action_dim + 1 + shape.bonus) + 2)
+
+
+def check_room(whole: Shape, kept: Shape, runs: int) -> str:
+    """What is to be said of replays that do not hold everything; ValueError where there is no room for them."""
+    need, there = memory(kept) * runs, device_memory()
+    if need > there:
+        fits = f"{0.8 * there / need * kept.rows * kept.envs:.2g}".replace("e+0", "e")
+        raise ValueError(
+            f"all replays together take {need / 1e9:.1f} GB, and there are {there / 1e9:.1f} GB of memory. "
+            f"Remember less: --sac.memory {fits} (transitions of each run)."
+        )
+    if kept.rows == whole.rows:
+        return ""
+    return (
+        f"each run remembers {kept.rows * kept.envs:,} of its {whole.rows * whole.envs:,} steps: the oldest go, "
+        "those of episodes that hold a reward last of all"
+    )
+
+
+def device_memory() -> float:
+    """Bytes of the device that learns; infinite where it does not tell."""
+    if on_accelerator():
+        return float((jax.devices()[0].memory_stats() or {}).get("bytes_limit", np.inf))
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return np.inf
 
 
 def append(folder: Path, happened: Sequence[Transition], start: int) -> None:
@@ -183,7 +216,7 @@ def append(folder: Path, happened: Sequence[Transition], start: int) -> None:
 
 def _packed(rows: Transition) -> npz.Arrays:
     over = rows.terminated | rows.truncated
-    small = {name: value for name, value in rows._asdict().items() if name != "next_states"}
+    small = {name: value for name, value in rows._asdict().items() if name != "next_states" and value is not None}
     return {**small, "finals": rows.next_states[over], "last": rows.next_states[:, -1]}
 
 
@@ -210,7 +243,7 @@ def _unpacked(arrays: npz.Arrays) -> Transition:
     observations = arrays["observations"]
     next_states = np.concatenate([observations[:, 1:], arrays["last"][:, None]], axis=1)
     next_states[arrays["terminated"] | arrays["truncated"]] = arrays["finals"]
-    return Transition(**{name: next_states if name == "next_states" else arrays[name] for name in Transition._fields})
+    return Transition(**{name: arrays.get(name) for name in Transition._fields} | {"next_states": next_states})
 
 
 def _inserted(replay: Replay, happened: Transition) -> Replay:
@@ -220,7 +253,7 @@ def _inserted(replay: Replay, happened: Transition) -> Replay:
     after, rows = jax.tree.map(np.array, _taken(size, replay.slots, start, paid, over))
     for run, row in enumerate(rows):
         where = row, np.arange(row.shape[1])
-        for whole, new in zip(replay.rows, happened, strict=True):
+        for whole, new in zip(*map(jax.tree.leaves, (replay.rows, happened)), strict=True):
             whole[run][where] = new[run]
         replay.times[run][where] = start + np.arange(steps)[:, None]
         t, e = np.nonzero(paid[run])

@@ -12,7 +12,7 @@ import pytest
 from tests.training.toys import Counter
 from voronaut.cli import main
 from voronaut.experiments import hard
-from voronaut.experiments.hard import figures, hopper, judge, results, run, settings, tables
+from voronaut.experiments.hard import figures, film, hopper, judge, results, run, settings, tables
 from voronaut.helpers import npz
 from voronaut.tasks import make
 from voronaut.training import off_policy, policy
@@ -181,10 +181,24 @@ def test_the_best_policy_of_a_cell_is_kept(whole: Callable[[], Path], tmp_path: 
     about = {"method": "kme", "seed": 7, "evaluations": [[512, [1.0]]]}
     assert results.keep_best(tmp_path, "cartpole", about, path) is None
     assert results.keep_best(tmp_path, "cartpole", about | {"evaluations": [[512, [2.0]]]}, path)
+    assert npz.read(path)["weight0"].dtype == np.float16
     with pytest.raises(ValueError, match=r"no hard/cartpol; there are hard/cheetah-0\.25"):
         results.best_policy("cartpol", tmp_path)
     with pytest.raises(ValueError, match="no policy of acrobot yet"):
         results.best_policy("acrobot", tmp_path)
+
+
+def test_gaits_become_a_strip_and_humanoids_a_film(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Image = pytest.importorskip("PIL.Image")
+    for cell in ("cheetah-0.25", figures.HEADLINE):
+        (tmp_path / "policies").mkdir(exist_ok=True)
+        (tmp_path / f"policies/{cell}.npz").touch()
+    noise = np.random.default_rng(0).integers(0, 255, (200, 48, 160, 3), dtype=np.uint8)
+    monkeypatch.setattr(film, "pictures", lambda file: noise)
+    film.main(tmp_path, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"policies", "gaits.png", "humanoid.webp"}
+    with Image.open(tmp_path / "humanoid.webp") as made:
+        assert made.n_frames == 100
 
 
 def test_the_page_and_figures_of_nothing_of_some_and_of_all(
@@ -196,10 +210,13 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     some = results.find(whole() / "results", wanted("none", "kme"), {"cartpole": CELL}, TINY)
     monkeypatch.setattr(results, "find", lambda folder: some._replace(runs={c: {} for c in hard.EVERY} | some.runs))
     texts = tables.computed(tmp_path)
-    assert "in 0 of 1 cells that were run with both" in texts["sentences"]
+    assert (
+        "Of 1 cells that were run with both, the pair with KME has a higher mean score than SAC alone in 0"
+        in texts["sentences"]
+    )
     assert "| 2 [2, 2], 2 seeds | 2 [2, 2], 2 seeds | 2, 2 | 0.50 [0.50, 0.50] | 1.000 |" in texts["scores"]
     assert "random actions 2" in texts["discovery"] and "cartpole, seeds done: none 2 of 5" in texts["missing"]
-    assert len(figures.draw(tmp_path, tmp_path / "some")) == 5
+    assert len(figures.draw(tmp_path, tmp_path / "some")) == 6
     run_ = some.runs["cartpole"]["kme"][100]
     plans = (*settings.PLAN, *settings.OUTSIDE)
     every = {
@@ -208,11 +225,11 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     } | {cell: {"kme": {100: run_}} for cell in settings.LONG}
     monkeypatch.setattr(results, "find", lambda folder: results.Found(every, []))
     texts = tables.computed(tmp_path)
-    assert "Still to be run" not in texts["missing"] and "in 0 of 8 cells" in texts["sentences"]
+    assert "Still to be run" not in texts["missing"] and "Of 8 cells" in texts["sentences"]
     assert len(texts["further"].splitlines()) == 5
     assert len(texts["ablations"].splitlines()) == 3 + len(settings.ABLATIONS)
     assert "| Humanoid run, dense reward | 2 [2, 2], 5 seeds | 117 |" in tables.dense(tmp_path)["dense"]
-    assert len(figures.draw(tmp_path, tmp_path / "all")) == 5
+    assert len(figures.draw(tmp_path, tmp_path / "all")) == 6
 
 
 def test_the_hopper_is_paid_beyond_two_metres_and_falls() -> None:

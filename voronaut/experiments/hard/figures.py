@@ -25,6 +25,7 @@ from voronaut.experiments.hard.settings import (
 from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/hard")
+HEADLINE = "humanoid-0.2"  # the cell that README shows
 SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY}
 Runs = Mapping[str, Sequence[Result]]  # by method
 Data = Mapping[str, Runs]  # by cell
@@ -48,9 +49,12 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     data = load(folder)
     compared = {cell: {m: data[cell].get(m, []) for m in ("kme", *RIVALS, "none")} for cell in COMPARED}
     ablated = {ABLATED: {m: data[ABLATED].get(m, []) for m in ("kme", *ABLATIONS)}}
-    paths = {name: figures / f"{name}.png" for name in ("curves", "discovery", "rivals", "ablations", "dense")}
+    paths = {
+        name: figures / f"{name}.png" for name in ("curves", "humanoid", "discovery", "rivals", "ablations", "dense")
+    }
     curves(paths["curves"], data, CELLS, ppo())
     curves(paths["dense"], data, DENSE, {})
+    headline(paths["humanoid"], CELLS[HEADLINE], data[HEADLINE])
     discovery(paths["discovery"], data)
     scores(paths["rivals"], compared, 2)
     scores(paths["ablations"], ablated, 1)
@@ -63,6 +67,20 @@ def curves(path: Path, data: Data, cells: Mapping[str, Cell], before: Mapping[st
         for axes, cell in zip(np.ravel(grid), cells.values(), strict=True):
             _panel(axes, cell, data[cell.name], before.get(cell.name))
         _legend(np.ravel(grid))
+
+
+def headline(path: Path, cell: Cell, runs: Runs) -> None:
+    """One cell, every seed a line of its own."""
+    with figure(path, size=(4.8, 3.6)) as axes:
+        axes.set_title(cell.title, fontsize=10)
+        for method in MAIN:
+            for number, result in enumerate(runs.get(method, [])):
+                steps, returns = result.curve["env_steps"] / 1e6, stats.carried(result.curve["exploiter_return"])
+                label = {} if number else {"label": f"{METHODS[method].text}, every seed"}
+                axes.plot(steps, returns, color=SHADES[method], linewidth=1.3, **label)
+        axes.set(xlabel="million steps", ylabel="return", xlim=(0, cell.steps / 1e6))
+        axes.set_ylim(bottom=-2)
+        axes.legend(loc="upper left") if any(runs.values()) else drawing.not_run(axes)
 
 
 def _panel(axes: Any, cell: Cell, runs: Runs, before: float | None) -> None:

@@ -130,23 +130,30 @@ def final(result: Result) -> float:
 
 
 def half(result: Result) -> float:
-    """The step from which on the acting exploiter has had half of its final return; infinity without a return."""
+    """The step from which on the acting exploiter has had half of its final return; infinity if that is under 1."""
     reached = np.flatnonzero(stats.carried(result.curve["exploiter_return"]) >= final(result) / 2)
-    return float(result.curve["env_steps"][reached[0]]) if final(result) > 0 and len(reached) else float("inf")
+    return float(result.curve["env_steps"][reached[0]]) if final(result) >= 1 and len(reached) else float("inf")
 
 
 def keep_best(folder: Path, cell: str, about: Mapping[str, Any], policy: Path) -> Path | None:
-    """Put a run's policy in place of the cell's best if its last evaluation is better than that one's was."""
+    """Put a run's policy in place of the cell's best if its last evaluation is better than that one's was.
+
+    Its weights are kept in half precision, which is finer than the bfloat16 that they were learned in.
+    """
     path = folder / POLICIES / f"{cell}.npz"
     last = float(np.mean(about["evaluations"][-1][1]))
     if path.exists() and npz.read_json(path, npz.read(path)["about"])["run"]["return"] >= last:
         return None
-    arrays = npz.read(policy)
+    arrays = {name: _halved(array) for name, array in npz.read(policy).items()}
     told = npz.read_json(policy, arrays["about"])
     told["run"] = {"cell": cell, "method": about["method"], "seed": about["seed"], "return": last}
     path.parent.mkdir(parents=True, exist_ok=True)
     npz.write(path, {**arrays, "about": np.frombuffer(json.dumps(told).encode(), np.uint8)})
     return path
+
+
+def _halved(array: NDArray[Any]) -> NDArray[Any]:
+    return array.astype(np.float16) if array.ndim > 1 and array.dtype == np.float32 else array
 
 
 def best_policy(name: str, folder: Path) -> Path:

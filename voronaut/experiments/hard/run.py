@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.bonuses.networks import on_accelerator
 from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.judge import Evaluations, Judge, judged
 from voronaut.experiments.hard.settings import EPISODES, METHODS, Cell, Wanted
@@ -22,7 +23,7 @@ from voronaut.tasks.base import Step, VectorTask
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, folder, loop, policy
 from voronaut.training.config import Config
-from voronaut.training.off_policy import SACTrainer, on_accelerator
+from voronaut.training.off_policy import SACTrainer
 
 CHECKPOINTS, PROGRESS, COMPILED = "checkpoints", "progress.json", "compiled"
 SAVE_EVERY = 2  # turns

@@ -60,7 +60,7 @@ class Method(NamedTuple):
     bonus: str
     params: Mapping[str, Any] = {}
     numbers: Mapping[str, Any] = {}
-    pair: bool = True
+    pair: bool | str = True
 
 
 class Wanted(NamedTuple):
@@ -120,6 +120,7 @@ METHODS = {
         Method("kme-paper", "the paper's clusters", "kme", {"balance": 1e-4, "init": "data"}),
         Method("one-0.1", "one agent, 0.1 of the bonus", "kme", {"scale": 0.1}, pair=False),
         Method("one-1", "one agent, all of the bonus", "kme", {"scale": 1}, pair=False),
+        Method("stored", "the bonus as it was when a state was met", "kme", pair="stored"),
         Method("bonus-only", "explorer without task reward", "kme", numbers={"explorer_task": 0.0}),
         Method("not-near-reward", "batches drawn without regard to reward", "kme", numbers={"near_reward": 0.0}),
         Method("lower-critic", "the lower of two critics, not their mean", "kme", numbers={"critics": "min"}),

@@ -61,7 +61,7 @@ def frozen(folder: Path) -> str:
     if not fixed:
         return "The settings are not frozen yet."
     return (
-        f"Every number of all {len(fixed)} pairs of cell and method was fixed before the first of these runs "
+        f"Every number of all {len(fixed)} pairs of cell and method was fixed before the first of its runs "
         f"(`{FOLDER / settings.FROZEN}`); files of runs with any other are not used, and trials had seeds below 100."
     )
 
@@ -87,19 +87,24 @@ def sentences(data: Data, before: dict[str, float]) -> str:
     both = [cell for cell in CELLS.values() if all(data[cell.name].get(method) for method in MAIN)]
     if not both:
         return NOTHING
+    means = {cell.name: [marks(data[cell.name][method]).mean() for method in MAIN] for cell in both}
     judged = {cell.name: better(data[cell.name]["kme"], data[cell.name]["none"]) for cell in both}
-    sure = {side: sum(p < 0.05 and (found.value - 0.5) * side > 0 for found, p in judged.values()) for side in (1, -1)}
-    ahead = sum(marks(data[cell.name]["kme"]).mean() > marks(data[cell.name]["none"]).mean() for cell in both)
-    done = [cell for cell in both if reached(cell, data[cell.name]["kme"])]
+    sure = {side: [f"{name}, {means[name][1]:.0f} against {means[name][0]:.0f}" for name, (found, p) in judged.items()
+                   if p < 0.05 and (found.value - 0.5) * side > 0] for side in (1, -1)}  # fmt: skip
+    done = [cell.name for cell in both if reached(cell, data[cell.name]["kme"])]
     told = [cell for cell in both if cell.name in before]
-    beyond = sum(marks(data[cell.name]["kme"]).mean() > before[cell.name] for cell in told)
+    beyond = sum(means[cell.name][1] > before[cell.name] for cell in told)
     return (
-        f"The pair with KME has a higher mean score than SAC alone in {ahead} of {len(both)} cells that were run with "
-        f"both; a rank test at 5 % finds it better in {sure[1]} of them and worse in {sure[-1]}. "
-        f"It reaches what was aimed at in {len(done)} of {len(both)}"
-        f"{': ' + ', '.join(cell.name for cell in done) if done else ''}. "
+        f"Of {len(both)} cells that were run with both, the pair with KME has a higher mean score than SAC alone in "
+        f"{sum(pair > alone for alone, pair in means.values())}; a rank test at 5 % finds it better in "
+        f"{_counted(sure[1])} and worse in {_counted(sure[-1])}. "
+        f"It reaches what was aimed at in {_counted(done)}. "
         f"Its mean score is above the final return of PPO with KME after five million steps in {beyond} of {len(told)}."
     )
+
+
+def _counted(names: Sequence[str]) -> str:
+    return f"{len(names)} ({'; '.join(names)})" if names else "none"
 
 
 def scores(data: Data, before: dict[str, float]) -> str:
