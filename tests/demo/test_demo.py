@@ -135,17 +135,25 @@ def test_the_committed_picture_redraws_from_its_result_file(tmp_path: Path) -> N
             assert (new.size, getattr(new, "n_frames", 1)) == (old.size, getattr(old, "n_frames", 1))
 
 
-def test_the_committed_numbers_are_those_of_the_committed_record() -> None:
-    kept = json.loads((ROOT / "results/maze/seeds.json").read_text())
+def test_the_committed_numbers_are_those_of_the_committed_record_and_settings() -> None:
+    for name in maze.kept(ROOT / "results/maze"):
+        kept = json.loads((ROOT / f"results/maze/{name}.json").read_text())
+        assert list(kept.pop("seeds")) == [str(seed) for seed in maze.SEEDS[name]]
+        assert kept == {**maze.settings(), "ppo": {**demo.PPO, "envs": 32, "rollout": 6400}}  # not the test's
     record = film.load(ROOT / f"results/maze/seed-{maze.SHOWN}.npz")
-    assert kept["kme"] == demo.KME and kept["steps"] == record.steps[-1] == demo.STEPS
-    for name, variant in maze.VARIANTS.items():
-        other = json.loads((ROOT / f"results/maze/{name}.json").read_text())
-        assert other["kme"] == dict(variant.kme) and other["steps"] == demo.STEPS
-        assert list(other["seeds"]) == [str(seed) for seed in variant.seeds]
+    assert record.steps[-1] >= demo.STEPS
+    stored = json.loads((ROOT / "results/maze/tuning.json").read_text())["seeds"][str(maze.SHOWN)]
     for name, found in film.numbers(record).items():
-        stored = kept["seeds"][str(maze.SHOWN)][name]
-        assert found._asdict() == pytest.approx(stored, abs=0.05)
+        assert found._asdict() == pytest.approx(stored[name], abs=0.05)
+
+
+def test_the_demo_s_own_seed_is_paid_and_it_says_of_how_many() -> None:
+    record = film.load(ROOT / f"results/maze/seed-{maze.SHOWN}.npz")
+    assert film.numbers(record)["kme"].returns > 100 > film.numbers(record)["none"].returns
+    newest = maze.kept(ROOT / "results/maze")[-1]
+    seeds, *found = demo.TRIED
+    assert seeds.startswith(f"{maze.SEEDS[newest][0]} to {maze.SEEDS[newest][-1]},")
+    assert tuple(found) == maze.counts(maze.read(ROOT / "results/maze", newest)["kme"])
 
 
 @pytest.mark.parametrize("steps", ["0", "-1"])
@@ -153,4 +161,4 @@ def test_too_few_steps_are_refused_in_its_own_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], steps: str
 ) -> None:
     assert main(["demo", "--out", str(tmp_path / "out"), "--steps", steps]) == 2
-    assert f"steps must be at least 16, one per environment; got {steps}" in capsys.readouterr().err
+    assert f"steps must be at least 32, one per environment; got {steps}" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """PPO ≡ Stable-Baselines3's, in float64; runs do not know of each other; degenerate cases first."""
 
+import dataclasses
 import functools
 
 import jax
@@ -175,9 +176,21 @@ def test_a_constant_advantage_is_survived():
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new))
 
 
+@pytest.mark.parametrize("widest", [np.inf, 1.0, 0.5])
+def test_noise_grows_with_an_entropy_bonus_as_far_as_it_may(widest):
+    settings = dataclasses.replace(SMALL, entropy_coef=10.0, learning_rate=1e-2, max_std=widest)
+    rngs = generators(0)
+    agent = ppo.init(rngs, OBS, ACTIONS, settings)
+    new, _ = ppo.learn(agent, batch(1, 64), ppo.draw_orders(rngs, 64, settings), settings)
+    spread = np.exp(new.params.log_std)
+    assert (spread > 1).all() if widest == np.inf else np.allclose(spread, widest)
+
+
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="multiple of envs"):
         ppo.Settings(envs=3, rollout=16)
+    with pytest.raises(ValueError, match="max_std must be above 0; got -1"):
+        ppo.Settings(max_std=-1)
     rngs = generators(0)
     agent = ppo.init(rngs, OBS, ACTIONS, SMALL)
     with pytest.raises(ValueError, match="draw_orders"):

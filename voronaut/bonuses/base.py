@@ -4,7 +4,7 @@ A training loop or an adapter asks for nothing else. `voronaut.conformance` chec
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,14 @@ class HasCenters(Protocol):
     @property
     def counts(self) -> NDArray[np.int64]:
         """(k,) states at each center."""
+
+
+def has_centers(bonus: Any) -> TypeGuard[HasCenters]:
+    """Whether its memory can be drawn now: a KME of views has centers of parts only, and says so when it is asked.
+
+    From Python 3.12 on `isinstance` looks at the class alone and does not ask.
+    """
+    return all(hasattr(bonus, name) for name in ("centers", "counts"))
 
 
 @runtime_checkable

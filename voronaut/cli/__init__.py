@@ -193,8 +193,8 @@ def _add_demo(menu: Any) -> None:
     command.add_argument(
         "--out", type=Path, default=Path("out/demo"), metavar="DIR", help="folder for all of it (%(default)s)"
     )
-    command.add_argument("--seed", type=int, metavar="N", help="of both runs (0)")
-    command.add_argument("--steps", type=_number, metavar="N", help="environment steps of each run (327680)")
+    command.add_argument("--seed", type=int, metavar="N", help="of both runs (1)")
+    command.add_argument("--steps", type=_number, metavar="N", help="environment steps of each run (985600)")
     command.set_defaults(run=commands.run_demo)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from voronaut.bonuses.base import HasCenters, SideBySide, Steps, TakesTensors
+from voronaut.bonuses.base import SideBySide, Steps, TakesTensors, has_centers
 from voronaut.conformance import common
 from voronaut.conformance.common import COLUMNS, DIM, ROWS, SEED, Factory, demand, keeps, promises, region
 
@@ -33,7 +33,7 @@ def steps_pay_and_learn(factory: Factory) -> None:
 def centers_can_be_drawn(factory: Factory) -> None:
     """`HasCenters`: places in the states' own coordinates with whole numbers, as copies."""
     bonus = common.trained(factory, region(1, 0))
-    if not keeps(bonus, HasCenters):
+    if not has_centers(bonus):
         return
     before, centers, counts = common.frozen(bonus), np.asarray(bonus.centers), np.asarray(bonus.counts)
     fits = centers.ndim == 2 and centers.shape == (len(counts), DIM) and counts.dtype.kind == "i"

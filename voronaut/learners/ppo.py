@@ -48,12 +48,15 @@ class Settings:
     entropy_coef: float = 0.0
     max_grad_norm: float = 0.5
     adam_eps: float = 1e-5  # 1. Not Adam's usual 1e-8
+    max_std: float = math.inf  # of the noise: an entropy bonus widens it without end, actions are clipped all the same
     hidden: tuple[int, ...] = (64, 64)
 
     def __post_init__(self) -> None:
         if min(self.envs, self.rollout, self.minibatch, self.epochs) < 1 or self.rollout % self.envs:
             rule = "envs, rollout, minibatch and epochs must be at least 1, and rollout a multiple of envs"
             raise ValueError(f"{rule}; got {self}. The defaults are 16 environments and a rollout of 16384.")
+        if not self.max_std > 0:
+            raise ValueError(f"max_std must be above 0; got {self.max_std}. 1 is where the noise starts.")
 
     @property
     def steps(self) -> int:
@@ -247,7 +250,10 @@ def _adam(agent: Agent, gradient: Params, settings: Settings) -> Agent:
     first = jax.tree.map(lambda m, g: BETA1 * m + (1 - BETA1) * g, agent.first, gradient)
     second = jax.tree.map(lambda v, g: BETA2 * v + (1 - BETA2) * g**2, agent.second, gradient)
     move = jax.tree.map(lambda m, v: rate * m / (jnp.sqrt(v) / root + settings.adam_eps), first, second)
-    return Agent(jax.tree.map(jnp.subtract, agent.params, move), first, second, step)
+    params = jax.tree.map(jnp.subtract, agent.params, move)
+    if math.isfinite(settings.max_std):
+        params = params._replace(log_std=jnp.minimum(params.log_std, math.log(settings.max_std)))
+    return Agent(params, first, second, step)
 
 
 def _minibatch(settings: Settings, agent: Agent, batch: Batch) -> tuple[Agent, Stats]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.base import HasCenters
+from voronaut.bonuses.base import has_centers
 from voronaut.bonuses.saving import load
 from voronaut.clusters import Clusters, weights
 from voronaut.report.records import Run
@@ -81,7 +81,7 @@ def _end(run: Run, path: Path) -> tuple[list[Snapshot], list[str]]:
         bonus: Any = load(path)
     except (ValueError, KeyError, TypeError, OSError) as error:
         return [], [f"{path} cannot be read: {error}"]
-    if not isinstance(bonus, HasCenters):  # views of a part of the state each: no map of whole states
+    if not has_centers(bonus):  # views of a part of the state each: no map of whole states
         return [], []
     return [Snapshot(len(run.steps), bonus.centers, bonus.counts, np.empty((0, bonus.centers.shape[1])))], []
 

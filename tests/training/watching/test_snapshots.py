@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as nps
 
 import voronaut as vn
 from tests.training.toys import small
+from voronaut.bonuses.base import has_centers
 from voronaut.training import loop
 from voronaut.training.watching import snapshots
 from voronaut.training.watching.snapshots import Snapshot
@@ -44,6 +45,13 @@ def test_states_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
     back = snapshots.read(snapshots.saved(tmp_path)[0])
     assert 0 < len(back.states) < snapshots.STATES and np.isfinite(back.states).all()
     assert back.centers.shape == (0, 2)
+
+
+@pytest.mark.parametrize(("dim", "drawn"), [(2, True), (17, False)])  # beyond four coordinates there are views
+def test_a_memory_without_centers_of_whole_states_is_not_drawn(dim: int, drawn: bool, tmp_path: Path) -> None:
+    kme = vn.KME(dim, clusters=8)
+    kme.update(np.random.default_rng(0).normal(size=(64, dim)))
+    assert has_centers(kme) == drawn and not has_centers(vn.RND(dim))
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

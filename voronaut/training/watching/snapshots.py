@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.base import HasCenters
+from voronaut.bonuses.base import has_centers
 from voronaut.helpers import npz
 
 FOLDER = "clusters"
@@ -40,7 +40,7 @@ def take(folders: Iterable[Path], rollout: int, bonuses: Iterable[Any], next_sta
     for folder, bonus, states in zip(folders, bonuses, next_states, strict=True):
         some = _some(states, rollout)
         nothing = np.empty((0, some.shape[1])), np.empty(0, np.int64)
-        centers, counts = (bonus.centers, bonus.counts) if isinstance(bonus, HasCenters) else nothing
+        centers, counts = (bonus.centers, bonus.counts) if has_centers(bonus) else nothing
         write(folder / FOLDER, Snapshot(rollout, centers, counts, some))
 
 
