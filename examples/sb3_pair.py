@@ -1,7 +1,7 @@
 """SAC with an explorer beside it on MountainCarContinuous. Run: python examples/sb3_pair.py [--seed N] [--alone]
 
 Every push costs and the goal is far, so that it pays to stand still. The pair's explorer is paid for new states and
-reaches the goal; the exploiter, paid by the task alone, learns from what both have seen. Two or three minutes on a core.
+reaches the goal; the exploiter, paid by the task alone, learns from what both have seen. A few minutes on a core.
 """
 
 import argparse
