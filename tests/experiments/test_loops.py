@@ -1,5 +1,6 @@
 """The experiments in other people's loops: plan, tables and figures; the runs themselves, very short."""
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from matplotlib.image import imread
 
 from voronaut.experiments import loops
 from voronaut.experiments.common import jobs as small
-from voronaut.experiments.loops import door_key, mountain_car
+from voronaut.experiments.loops import command, door_key, mountain_car
 
 
 def results(folder: Path, ends: dict[str, float]) -> Path:
@@ -31,14 +32,33 @@ def test_the_plan_has_every_method_with_the_seeds_that_are_reported() -> None:
 
 
 def test_tables_and_figures_come_from_files_alone(tmp_path: Path) -> None:
-    folder = results(tmp_path / "results", {"pair-quick": 93.0, "sac-quick": 0.0, "alone": 0.95})
+    folder = results(tmp_path / "results", {"pair": 93.0, "sac": 0.0, "none": 0.0, "alone": 0.95})
     tables = loops.computed(folder)
     assert "| 5 of 5 | 93.0, 93.0, 93.0, 93.0, 93.0 | 20,000, 20,000" in tables[loops.CAR]
     assert "| 0 of 5 | 0.0, 0.0, 0.0, 0.0, 0.0 | never, never" in tables[loops.CAR]
     assert "not run yet" in tables[loops.CAR] and "| 5 of 5 | 0.95" in tables[loops.DOOR]
     paths = loops.draw(folder, tmp_path)
-    assert [path.name for path in paths] == ["mountain_car.png", "door_key.png"]
+    assert [path.name for path in paths] == ["mountain_car.png", "mountain_car_command.png", "door_key.png"]
     assert all(imread(path).std() > 0.01 for path in paths)
+
+
+def test_what_was_evaluated_at_the_end_counts_more_than_the_last_episodes(tmp_path: Path) -> None:
+    [job] = [job for job in loops.plan() if (job.part, job.name) == (loops.COMMAND, "kme-100")]
+    row = {"steps": 4096, "seconds": 9.0, "return": 88.0}
+    small.write(job, tmp_path, {"curve": [row], "evaluated": 94.0}, 1.0)
+    assert "| the pair | 1 of 1 | 94.0 | never |" in loops.computed(tmp_path)[loops.COMMAND]
+
+
+def test_runs_of_an_earlier_pair_are_kept_and_not_run_again(tmp_path: Path) -> None:
+    folder = results(tmp_path / "results", {"pair-uniform": -1.0})
+    assert "-1.0, -1.0" in loops.computed(folder)[loops.CAR]
+    assert loops.draw(folder, tmp_path) == []
+    said: list[str] = []
+    options = argparse.Namespace(
+        seeds=None, steps=None, only=["mountain-car"], status=True, draw=False, folder=folder, figures=None
+    )
+    assert loops.reproduce(options, said.append) == 0
+    assert "0 of 15" in said[-1]
 
 
 def test_what_was_not_run_is_not_drawn(tmp_path: Path) -> None:
@@ -57,6 +77,14 @@ def test_a_short_run_on_the_mountain(method: str, normalize: bool, monkeypatch: 
     assert [each["steps"] for each in got["curve"]] == [60, 120]
     assert settings["policy_kwargs"] == {"net_arch": [4]}  # a result is known by what was given
     assert all(each["return"] < 90 for each in got["curve"]) and got["goals"] == 0
+
+
+def test_a_short_run_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "EPISODES", 1)
+    got = command.run("none", seed=3, steps=512, rollout=256)
+    assert [each["steps"] for each in got["curve"]] == [256, 512]
+    assert all(each["return"] is None and each["goals"] == 0 for each in got["curve"])
+    assert -100 < got["evaluated"] <= 0
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.0])

@@ -22,7 +22,7 @@ BONUSES = {"kme": "KME, 300 clusters", "rnd": "RND", "re3": "RE3", "hash": "Hash
 def pages() -> dict[Path, dict[str, str]]:
     """Every computed part, by page and name."""
     cost = bonus_cost(json.loads((BENCHMARKS / "bonuses.json").read_text()))
-    sweeps, measured = results(), entropy.computed()
+    sweeps, measured, others = results(), entropy.computed(), loops.computed()
     docs = {
         "results": {"scores": scores(), "claims": sweeps["claims"]},
         "results_tables": {name: text for name, text in sweeps.items() if name != "claims"},
@@ -35,7 +35,8 @@ def pages() -> dict[Path, dict[str, str]]:
         "performance": {"cost": cost},
         "watching": maze.computed(),
         "gpu": chunks.computed(),
-        "adapters/sb3": loops.computed(),
+        "adapters/sb3": {name: text for name, text in others.items() if name != loops.COMMAND},
+        "start": {loops.COMMAND: others[loops.COMMAND]},
     }
     found = {Path("docs", f"{name}.md"): parts for name, parts in docs.items()}
     return {Path("README.md"): {"cost": cost}, **found}

@@ -24,6 +24,7 @@ from voronaut.conformance.walk import replay
 from voronaut.sb3 import BonusReplayBuffer, BonusVecEnv, Pair
 
 SMALL: dict[str, Any] = {"buffer_size": 600, "learning_starts": 600, "batch_size": 16}
+SINGLE: dict[str, Any] = {**SMALL, "n_steps": 1}
 
 
 def own_reward(states: Any) -> Any:
@@ -32,7 +33,7 @@ def own_reward(states: Any) -> Any:
 
 
 def test_the_explorer_is_paid_by_task_and_bonus_and_the_exploiter_by_the_task() -> None:
-    pair = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), kme(), update_every=10, **SMALL, **tiny())
+    pair = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), kme(), update_every=10, **SINGLE, **tiny())
     pair.learn(60)
     for _ in range(2):
         batch = pair.explorer.replay_buffer.sample(100)
@@ -47,7 +48,7 @@ def test_the_explorer_is_paid_by_task_and_bonus_and_the_exploiter_by_the_task() 
 
 def test_the_deviation_is_that_of_what_the_batches_earn() -> None:
     spy = Spy()
-    pair = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), spy, **SMALL, **tiny())
+    pair = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), spy, **SINGLE, **tiny())
     pair.learn(300)
     spy.calls.clear()
     for _ in range(50):
@@ -56,7 +57,7 @@ def test_the_deviation_is_that_of_what_the_batches_earn() -> None:
     assert [len(states) for states in spy.seen()] == [150, 50] * 50
     spreads = [states.sum(axis=1).std() for states in uniform]
     assert pair.paid.units[0] == pytest.approx(np.mean(spreads), rel=1e-6)  # at first a plain mean
-    constant = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), vn.NoBonus(dim=4), **SMALL, **tiny())
+    constant = Pair(SAC, "MlpPolicy", DummyVecEnv(list(walks())), vn.NoBonus(dim=4), **SINGLE, **tiny())
     constant.learn(30)
     batch = constant.explorer.replay_buffer.sample(20)
     np.testing.assert_allclose(batch.rewards[:, 0], own_reward(batch.next_observations.numpy()))
@@ -85,7 +86,7 @@ def test_the_bonus_learns_every_state_once_and_final_ones_too() -> None:
 def test_with_vec_normalize_the_bonus_sees_raw_states_and_is_not_normalised() -> None:
     spy = Spy()
     env = VecNormalize(DummyVecEnv(list(walks())))
-    pair = Pair(SAC, "MlpPolicy", env, spy, **SMALL, **tiny())
+    pair = Pair(SAC, "MlpPolicy", env, spy, **SINGLE, **tiny())
     pair.learn(120)
     spy.calls.clear()
     batch = pair.explorer.replay_buffer.sample(50, env=env)
@@ -199,7 +200,8 @@ def drivers(pair: Pair) -> Any:
     return is_explorer
 
 
-STILL: dict[str, Any] = {"buffer_size": 600, "learning_starts": 0, "gradient_steps": 0}
+# Nobody learns, and nothing that actions depend on changes.
+STILL: dict[str, Any] = {"buffer_size": 600, "learning_starts": 0, "gradient_steps": 0, "standardise": False}
 
 
 @pytest.mark.parametrize(("share", "wanted"), [(0.5, 2), (0.7, 2), (0.01, 1), (0.99, 2)])

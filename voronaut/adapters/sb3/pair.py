@@ -4,7 +4,6 @@ The exploiter is paid by the task alone, the explorer by the task and the bonus.
 environments, and both learn from everything that happened. Both are plain models of the algorithm.
 """
 
-import copy
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,19 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import should_collect_more_steps
 
 from voronaut.adapters import files
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, fitting
-from voronaut.adapters.sb3.env import check_unpaid
+from voronaut.adapters.sb3.drivers import Drivers
+from voronaut.adapters.sb3.models import two_models
 from voronaut.adapters.sb3.near import Memory, Near
 from voronaut.adapters.sb3.replay import PaidReplay, check_replay
+from voronaut.adapters.sb3.standardised import Statistics
 
 ABSORB = 1024  # steps of all environments together after which the bonus learns what is new
-APART = 2**16  # between the seeds of the two models
-ALONE = {"verbose": 0, "tensorboard_log": None}  # of the explorer, whose log goes into the exploiter's
 
 
 class Pair:
@@ -43,11 +41,14 @@ class Pair:
         near_reward: share of every batch that lies less than 40 steps before a reward above 0, once there is one: rare
             rewards are learned from more often. 0: all batches are uniform, as SB3's own.
         explorer_share: of the environments; with one environment, of the steps, taking turns by episodes.
+        standardise: networks see observations in their running deviations, as in `voronaut train`. For vectors with the
+            usual policies; not where VecNormalize does it or an extractor was chosen.
         update_every: vector steps between updates of the bonus; None: as many as make about 1024 steps.
         features: function from a batch of observations to the vectors (n, dim) that the bonus sees.
         keys: of Dict observations, to be joined to one vector.
         seed: of the exploiter and of the environments; the explorer gets one of its own.
-        model: further keywords of `algorithm`, for both.
+        model: further keywords of `algorithm`, for both. Where the algorithm has them, `ent_coef` is "auto_0.1" and
+            `n_steps` 3 unless given.
     """
 
     def __init__(
@@ -59,19 +60,14 @@ class Pair:
         *,
         explorer_share: float = 0.5,
         near_reward: float = 0.25,
+        standardise: bool = True,
         update_every: int | None = None,
         features: Features | None = None,
         keys: Sequence[str] | None = None,
         seed: int | None = None,
         **model: Any,
     ) -> None:
-        _check(algorithm, env)
-        second = {**copy.deepcopy(model), **ALONE, "seed": None if seed is None else seed + APART}
-        exploiter = algorithm(policy, env, seed=seed, **model)
-        explorer = algorithm(policy, exploiter.env, _init_setup_model=False, **second)
-        explorer.replay_buffer = exploiter.replay_buffer  # so that it makes none of its own
-        explorer._setup_model()
-        exploiter.set_random_seed(seed)  # the environments and what is drawn from now on are the exploiter's
+        exploiter, explorer = two_models(algorithm, policy, env, model, seed, standardise)
         self._join(exploiter, explorer, bonus, explorer_share, near_reward, update_every, features, keys)
 
     def _join(
@@ -95,7 +91,8 @@ class Pair:
         self.near = Near(replay, near_reward)
         self.memory = Memory(replay, self.near)
         self.paid = explorer.replay_buffer = PaidReplay(replay, self.near, self.payer, self.reader)
-        self.turns = Turns(exploiter.n_envs, self.explorer_share)
+        self.drivers = Drivers(exploiter.n_envs, self.explorer_share)
+        self.statistics = Statistics((exploiter, explorer))
 
     @property
     def bonus(self) -> Any:
@@ -137,7 +134,7 @@ class Pair:
         kind = type(self.exploiter)
         more = {"algorithm": f"{kind.__module__}:{kind.__qualname__}", "explorer_share": self.explorer_share}
         more["near_reward"] = self.near.share
-        state = {"units": self.paid.units, "turns": self.turns.state()}
+        state = {"units": self.paid.units, "turns": self.drivers.state(), "statistics": self.statistics.state()}
         files.save(where / "pair.npz", "Pair", self.payer, self.reader, state, **more)
 
     @classmethod
@@ -165,7 +162,9 @@ class Pair:
         pair._join(exploiter, explorer, *({"near_reward": 0.0, **kept.settings}[name] for name in names))
         state = kept.restore(pair.payer)
         pair.paid.units = state["units"]
-        pair.turns.restore(state["turns"])
+        pair.drivers.restore(state["turns"])
+        if "statistics" in state:  # not in files from before
+            pair.statistics.restore(state["statistics"])
         return pair
 
     # What learn does
@@ -209,13 +208,12 @@ class Pair:
             if model.use_sde and (steps == 0 or (every > 0 and steps % every == 0)):
                 model.actor.reset_noise(model.n_envs)
             drawn.append(model._sample_action(model.learning_starts, model.action_noise, model.n_envs))
-        rows = self.turns.explorers
         own, other = drawn
-        return _by_row(rows, own[0], other[0]), _by_row(rows, own[1], other[1])
+        return self.drivers.choose(own[0], other[0]), self.drivers.choose(own[1], other[1])
 
     def _count(self, infos: Sequence[dict[str, Any]], dones: NDArray[Any]) -> None:
         """Each episode's return in its driver's statistics."""
-        for model, rows in ((self.exploiter, ~self.turns.explorers), (self.explorer, self.turns.explorers)):
+        for model, rows in ((self.exploiter, ~self.drivers.explorers), (self.explorer, self.drivers.explorers)):
             chosen = np.flatnonzero(rows)
             model._update_info_buffer([infos[i] for i in chosen.tolist()], dones[chosen])
 
@@ -227,6 +225,7 @@ class Pair:
             model._on_step()  # DQN's target network
         updates = self.payer.updates
         self.near.note()
+        self.statistics.see(self.paid.newest_seen())
         self.payer.keep(self.paid.newest())
         if self.payer.updates != updates:
             self._log_bonus()
@@ -241,7 +240,7 @@ class Pair:
             if log_interval is not None and lead._episode_num % log_interval == 0:
                 self._log_explorer()
                 lead.dump_logs()
-        self.turns.step(dones)
+        self.drivers.step(dones)
         return int(dones.sum())
 
     def _train(self, gradient_steps: int) -> None:
@@ -266,37 +265,6 @@ class Pair:
             self.exploiter.logger.record("explorer/ep_rew_mean", float(np.mean(returns)))
 
 
-class Turns:
-    """Which environments the explorer drives, (n,): the last of several, or the only one for whole episodes."""
-
-    def __init__(self, count: int, share: float) -> None:
-        self.share, self.steps, self.explored = share, 0, 0
-        given = min(max(round(share * count), 1), count - 1)
-        self.explorers = np.arange(count) >= count - given
-        if count == 1:
-            self._choose()
-
-    def step(self, dones: NDArray[Any]) -> None:
-        """One step is over: with one environment the next episode is whose share of the steps lags behind."""
-        if len(self.explorers) == 1:
-            self.steps, self.explored = self.steps + 1, self.explored + int(self.explorers[0])
-            if dones[0]:
-                self._choose()
-
-    def state(self) -> NDArray[np.int64]:
-        """For a file."""
-        return np.array([self.steps, self.explored], np.int64)
-
-    def restore(self, state: NDArray[np.int64]) -> None:
-        """Go on with what `state` gave; the environment begins an episode."""
-        self.steps, self.explored = (int(each) for each in state)
-        if len(self.explorers) == 1:
-            self._choose()
-
-    def _choose(self) -> None:
-        self.explorers = np.array([self.explored < self.share * (self.steps + 1)])
-
-
 class _Told(Logger):
     """A logger that passes on what the explorer records, as explorer/…, to the exploiter's."""
 
@@ -308,21 +276,7 @@ class _Told(Logger):
         self._other.record(f"explorer/{key.rpartition('/')[2]}", value, exclude)
 
 
-def _by_row(rows: NDArray[np.bool_], own: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """`other` in these rows and `own` in the rest."""
-    return np.where(rows.reshape(-1, *[1] * (own.ndim - 1)), other, own)
-
-
 def _checked_share(share: float) -> float:
     if not 0 < share < 1:
         raise ValueError(f"explorer_share must lie between 0 and 1; got {share}. The default is 0.5.")
     return float(share)
-
-
-def _check(algorithm: Any, env: Any) -> None:
-    if not (isinstance(algorithm, type) and issubclass(algorithm, OffPolicyAlgorithm)):
-        raise TypeError(
-            f"Pair takes the class of an off-policy algorithm, such as SAC, TD3, DQN or TQC; got {algorithm!r}. "
-            "For PPO and A2C wrap the environment: BonusVecEnv(env, bonus)."
-        )
-    check_unpaid(env)

@@ -139,6 +139,10 @@ class PaidReplay(Memory):
         """States (n, d) that the last actions led to."""
         return self.reader(_at(self.replay.next_observations, (self.replay.pos - 1) % self.replay.buffer_size))
 
+    def newest_seen(self) -> Any:
+        """Observations (n, …) in which the last actions were taken."""
+        return _at(self.replay.observations, (self.replay.pos - 1) % self.replay.buffer_size)
+
     def worth(self, source: Any, index: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """b of the transitions at `index` of a replay's arrays, which select `shape`."""
         chosen = _at(source.next_observations, index)

@@ -16,7 +16,7 @@ EACH = 16  # rollouts between two points of the curve
 PPO_SETTINGS: dict[str, Any] = {"n_steps": ROLLOUT, "batch_size": 256, "n_epochs": 4, "ent_coef": 0.01}
 
 
-def run(task: str, scale: float, seed: int, steps: int) -> Values:
+def run(task: str, scale: float | str, seed: int, steps: int) -> Values:
     """Train PPO with so much of the bonus (0: none): now and then the mean return of the episodes since then."""
     import torch
     from stable_baselines3 import PPO

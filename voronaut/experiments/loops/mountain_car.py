@@ -11,7 +11,8 @@ from typing import Any
 from voronaut.experiments.common.jobs import Values
 
 TASK = "MountainCarContinuous-v0"
-EVERY, EPISODES = 10_000, 10  # steps between evaluations, episodes of each
+EVERY, EPISODES = 2_500, 10  # steps between evaluations, episodes of each
+SAME: dict[str, Any] = {"ent_coef": "auto_0.1", "n_steps": 3}  # the pair's own choices; with observations in deviations
 GOAL = 50.0  # a step that is paid more has reached the flag
 
 
