@@ -53,7 +53,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_ten_lines_of_the_readme_run(tmp_path: Path) -> None:
     """They train for minutes; here for two turns."""
     [code] = blocks(ROOT / "README.md", "py")
-    short, count = re.subn("steps=40960, rollout=4096", "steps=512, rollout=256, envs=2", code)
+    short, count = re.subn(r"steps=40960,\s+rollout=4096", "steps=512, rollout=256, envs=2", code)
     assert count == 1
     run([sys.executable, "-c", short], tmp_path)
     assert (tmp_path / "runs/car/kme-0/explorer.npz").exists()
