@@ -2,7 +2,8 @@
 
 Works in a copy of the tree, goes on where it stopped, and writes what became of each mutant to one JSON file.
 Every file of tests runs in a fork of one warm process, which has imported the heavy libraries and nothing of voronaut;
-the file that mirrors the changed one comes first, and the first failure is enough.
+the file that mirrors the changed one comes first, and the first failure is enough. What numba would have to compile
+anew is first tried without its compiler.
 
     python tests/mutants.py --count 200 --seed 0 --out mutants.json
 """
@@ -44,7 +45,13 @@ ROOMS = {  # what is changed, and the tests that must notice; quick ones first
     "voronaut/kernels/xla": "tests/kernels/xla tests/test_jax.py",
     "voronaut/kernels/gpu": "tests/kernels/gpu",
 }
-COMPILED = ("voronaut/kernels", "voronaut/views.py")  # by numba, and kept on disk
+COMPILED = ("voronaut/kernels/cpu", "voronaut/kernels/rules.py")  # by numba, and kept on disk
+NUMBERS = "voronaut/views.py"  # kernels take its numbers, in which there are no operators
+MIRRORS = {  # of files that no file of tests is named after or imports
+    **dict.fromkeys(("few", "singles"), "test_views"),
+    **dict.fromkeys(("winners", "all_clusters", "short_lists", "shared", "prepare", "prepared"), "test_rewards"),
+    "slots": "test_replay",
+}
 LEFT_OUT = tuple(  # they only tell
     f"voronaut/training/{name}"
     for name in ("command.py", *(f"watching/{part}" for part in ("__init__", "board", "progress", "snap", "wandb_log")))
@@ -122,12 +129,32 @@ def ordered(path: str, known: dict[str, Any]) -> list[str]:
 
     def key(file: Path) -> tuple[bool, bool, float]:
         named = re.search(rf"^(from|import) voronaut.*\b{stem}\b", file.read_text(), re.MULTILINE)
-        return file.stem != f"test_{stem}", not named, known.get(str(file.relative_to(HOME)), {}).get("cpu", 0)
+        return (
+            file.stem != MIRRORS.get(stem, f"test_{stem}"),
+            not named,
+            known.get(str(file.relative_to(HOME)), {}).get("cpu", 0),
+        )
 
     return [str(file.relative_to(HOME)) for file in sorted(sorted(files), key=key)]
 
 
-def child(copy: Path, test: str, limit: float, mutated: str) -> None:
+class Noted:
+    """Writes down which test failed, and begins with those that draw no examples: they are quick."""
+
+    def __init__(self, copy: Path) -> None:
+        self.path = copy / "failed"
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """As pytest calls it."""
+        items.sort(key=lambda item: hasattr(getattr(item, "obj", None), "hypothesis"))
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """As pytest calls it."""
+        if report.failed:
+            self.path.write_text(report.nodeid)
+
+
+def child(copy: Path, test: str, limit: float, mutated: str, plainly: bool) -> None:
     """In the fork: the tests of one file against the copy, quietly; a failing example is not made smaller."""
     os.setsid()
     for stream, name in ((1, "said"), (2, "said")):
@@ -141,6 +168,16 @@ def child(copy: Path, test: str, limit: float, mutated: str) -> None:
         import numba
 
         os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(copy / ".mutated")
+    if mutated == NUMBERS:  # or all kernels would be compiled anew
+        source = (copy / mutated).read_text()
+        shutil.copy2(HOME / mutated, copy / mutated)
+        importlib.import_module("voronaut.kernels.compiled")
+        (copy / mutated).write_text(source)
+        assert "voronaut.views" not in sys.modules
+    if plainly:
+        import numba
+
+        os.environ["NUMBA_DISABLE_JIT"], numba.config.DISABLE_JIT = "1", True
     import pytest
     from hypothesis import Phase, settings
 
@@ -149,10 +186,18 @@ def child(copy: Path, test: str, limit: float, mutated: str) -> None:
     import voronaut
 
     assert voronaut.__file__.startswith(str(copy))
-    os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", test])))
+    words = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "--hypothesis-seed=0",
+        *(["-Wignore::RuntimeWarning"] if plainly else []),
+    ]
+    os._exit(int(pytest.main([*words, test], plugins=[Noted(copy)])))
 
 
-def check(copy: Path, test: str, limit: float, mutated: str = "") -> tuple[str, float, float]:
+def check(copy: Path, test: str, limit: float, mutated: str = "", *, plainly: bool = False) -> tuple[str, float, float]:
     """What the tests of a file say ("survived", "killed", "killed by time"); seconds that passed, and that were worked.
 
     The limit is of worked seconds, so that a busy machine kills nothing; one that waits for ever has ten times as many.
@@ -161,7 +206,7 @@ def check(copy: Path, test: str, limit: float, mutated: str = "") -> tuple[str, 
     pid = os.fork()
     if not pid:
         try:
-            child(copy, test, limit, mutated)
+            child(copy, test, limit, mutated, plainly)
         finally:
             os._exit(70)
     done, overdue = 0, False
@@ -200,17 +245,35 @@ def warm(copy: Path) -> None:
             importlib.import_module(name)
 
 
+def tried_plainly(copy: Path, path: str, source: str, test: str) -> dict[str, Any] | None:
+    """What half a minute without numba's compiler says; None unless a test fails, and only with the change."""
+    (copy / "failed").unlink(missing_ok=True)
+    (copy / path).write_text(source)
+    outcome, _, worked = check(copy, test, 30, mutated=path, plainly=True)
+    shutil.copy2(HOME / path, copy / path)
+    if outcome != "killed" or not (copy / "failed").exists():
+        return None
+    by = (copy / "failed").read_text()
+    fine = check(copy, by, 600, plainly=True)[0] == "survived"
+    return {"outcome": "killed", "by": by, "cpu": worked, "compiled": False} if fine else None
+
+
 def tried(copy: Path, path: str, source: str, known: dict[str, Any], patience: float) -> dict[str, Any]:
     """Run the tests of the room against the changed file until one fails, which must not do so without the change."""
+    plainly = path.startswith(COMPILED) and tried_plainly(copy, path, source, ordered(path, known)[0])
+    if plainly:
+        return plainly
     spent = 0.0
     for test in ordered(path, known):
+        (copy / "failed").unlink(missing_ok=True)
         (copy / path).write_text(source)
         outcome, _, worked = check(copy, test, 120 + 4 * known.get(test, {"cpu": 60})["cpu"], mutated=path)
         shutil.copy2(HOME / path, copy / path)
         spent += worked
         if outcome != "survived":
+            by = (copy / "failed").read_text() if (copy / "failed").exists() else test
             known[test] = known.get(test) or measured(copy, test)
-            return {"outcome": outcome, "by": test, "cpu": round(spent, 1)}
+            return {"outcome": outcome, "by": by, "cpu": round(spent, 1)}
         if spent > patience:
             return {"outcome": "survived", "until": test, "cpu": round(spent, 1)}
     return {"outcome": "survived", "cpu": round(spent, 1)}

@@ -34,6 +34,14 @@ def test_memory_is_bounded_and_collisions_only_pay_less() -> None:
     assert bonus.rewards(np.ones(8)) < 1 and bonus.metrics()["full"] == 1
 
 
+@pytest.mark.parametrize(("bits", "codes"), [(1, 2), (64, 200)])
+def test_the_fewest_and_the_most_bits(bits: int, codes: int) -> None:
+    bonus = HashCount(dim=8, bits=bits)
+    bonus.update(np.random.default_rng(0).normal(size=(200, 8)))
+    assert bonus.metrics()["codes"] == codes
+    assert HashCount(dim=8, table_bits=1).slots(np.ones((3, 8))).max() < 2
+
+
 @pytest.mark.parametrize("wrong", [{"bits": 0}, {"bits": 65}, {"table_bits": 0}, {"on_bad": "ignore"}])
 def test_wrong_parameters(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be"):

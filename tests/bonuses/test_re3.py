@@ -10,6 +10,7 @@ from voronaut.bonuses.re3 import RE3, kth_distances
 
 SMALL = {"hidden": 32, "features": 8}
 compiled = networks.jax.jit(networks.kth_distance, static_argnums=3)
+nearest = networks.jax.jit(networks.nearest, static_argnums=(4, 5))
 
 
 def brute(queries: np.ndarray, candidates: np.ndarray, k: int, own: bool) -> np.ndarray:
@@ -114,3 +115,14 @@ def test_a_program_pays_what_rewards_pays() -> None:
     states[3, 1] = np.nan
     paid = np.asarray(bonus.pay(bonus.frozen(), states))
     assert paid[3] == 0 and (np.delete(paid, 3) > 0).all()
+
+
+@pytest.mark.parametrize(("apart", "sure"), [(0.0, True), (1000.0, False)])
+def test_a_distance_called_certain_is_right_where_rounding_hides_neighbours(apart: float, sure: bool) -> None:
+    """Two groups far from their mean: there the ranking by products cannot tell neighbours in a group apart."""
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(256, 64)) + apart * rng.choice([-1.0, 1.0], size=(256, 1))).astype(np.float32)
+    found, certain = nearest(rows, np.arange(256), rows, np.int32(256), 3, 64)
+    certain = np.asarray(certain)
+    np.testing.assert_allclose(np.asarray(found)[certain], brute(rows, rows, 3, True)[certain], rtol=1e-5)
+    assert certain.all() == sure

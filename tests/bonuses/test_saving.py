@@ -43,6 +43,16 @@ def test_save_load_continue_is_never_having_stopped(tmp_path: Path, dtype: str, 
     assert back.metrics() == kme.metrics()
 
 
+@pytest.mark.parametrize("made", [vn.KME, vn.RND, vn.RE3, vn.HashCount, vn.NoBonus, lambda dim: vn.RE3(dim, memory=64)])
+def test_what_has_seen_nothing_yet_is_saved_and_loaded(made: object, tmp_path: Path) -> None:
+    fresh = made(3)  # type: ignore[operator]
+    fresh.save(tmp_path / "fresh.npz")
+    back = vn.load(tmp_path / "fresh.npz")
+    for one in (fresh, back):
+        one.update(FIRST)
+    np.testing.assert_array_equal(back.rewards(SECOND), fresh.rewards(SECOND))
+
+
 def test_the_path_is_taken_as_it_is_and_nothing_else_is_left(tmp_path: Path) -> None:
     trained().save(tmp_path / "bonus.bin")
     assert os.listdir(tmp_path) == ["bonus.bin"]

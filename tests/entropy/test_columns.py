@@ -32,6 +32,24 @@ def test_nearly_a_copy_is_kept(scale: float) -> None:
     assert study(x * scale, 1e-3).kept.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("far", [1e8, 1e12, 1e200])
+def test_one_far_row_makes_no_copies(far: float) -> None:
+    """By their correlation all columns that it is far out in are one."""
+    x = rows()
+    x = np.column_stack([x, 3 * x[:, 1] - 7])
+    x[5] = far
+    x[5, 3] = 3 * x[5, 1] - 7
+    columns = study(x, 1e-3)
+    assert columns.kept.tolist() == [0, 1, 2] and "copy of column 1" in columns.dropped[3]
+    assert columns.revived(x) == []
+
+
+def test_a_column_that_varies_in_a_far_row_alone_is_no_copy() -> None:
+    x = np.column_stack([rows(), np.zeros(400)])
+    x[5] = 1e9
+    assert study(x, 1e-3).kept.tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1e-4, 1e6), (1e6, 1e6), (-3.0, -5.0)])
 def test_standardised_rows_do_not_know_scale_and_offset(scale: float, offset: float) -> None:
     x = rows()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -207,6 +208,63 @@ def test_more_mistakes(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureF
         code, _, error = run(capsys, str(tmp_path / words[0]), *words[1:])
         assert code == 2 and message in error
     assert run(capsys, str(tmp_path / "two.npz"), "--key", "y", *FAST)[0] == 0
+
+
+def header(text: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+CRAFTED = {
+    "a shape beyond all memory": header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
+    "a shape beyond all numbers": header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({10**30},), }}"),
+    "a negative shape": header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }"),
+    "brackets without end": header("(" * 9000),
+    "no shape": header("{'descr': '<f8', }"),
+    "Python objects": header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }") + b"cos\n",
+    "no array": b"hello",
+}
+
+
+@pytest.mark.parametrize("what", CRAFTED)
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_a_crafted_file_is_one_line_and_code_2(
+    what: str, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".npy":
+        path.write_bytes(CRAFTED[what])
+    else:
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("x.npy", CRAFTED[what])
+    code, _, error = run(capsys, str(path))
+    assert code == 2 and "is not a NumPy file of numbers" in error and len(error.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_a_flipped_bit_has_one_kind_of_error(suffix: str, tmp_path: Path) -> None:
+    """`np.load` alone has five: among them tokenize.TokenError and SyntaxError."""
+    write(tmp_path / f"x{suffix}", np.random.default_rng(0).normal(size=(30, 2)))
+    whole, refused = (tmp_path / f"x{suffix}").read_bytes(), 0
+    start = whole.find(b"\x93NUMPY")
+    for bit in range(0, 8 * 128, 3):
+        broken = bytearray(whole)
+        broken[start + bit // 8] ^= 1 << bit % 8
+        (tmp_path / f"y{suffix}").write_bytes(broken)
+        try:
+            with readers.open_rows(str(tmp_path / f"y{suffix}"), readers.Wanted(strict=False)) as source:
+                list(source.chunks)
+        except ValueError:
+            refused += 1
+    assert refused > 200
+
+
+def test_an_array_that_unpacks_to_more_than_the_memory_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez_compressed(tmp_path / "zeros.npz", x=np.zeros((200_000, 2)))
+    monkeypatch.setattr(readers, "_memory", lambda: 3_000_000)
+    code, _, error = run(capsys, str(tmp_path / "zeros.npz"))
+    assert code == 2 and "x unpacks to 3.2 MB" in error and "Save it as .npy" in error
 
 
 def test_far_rows_are_told(tmp_path: Path, rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:

@@ -238,3 +238,21 @@ def test_an_outlier_that_may_decide_is_told(method: str, near: float, far: float
         assert [("column 1" in str(each.message) and f"{value:g}" in str(each.message)) for each in told] == [
             True
         ] * count
+
+
+@pytest.mark.parametrize("far", [1e9, 1e30, 1e300])
+@pytest.mark.parametrize("method", ["mixture", "moments", "bound"])
+def test_a_row_out_of_all_bounds_counts_as_one_at_the_bound(method: str, far: float) -> None:
+    """One of 1e9 made 46,896 nats, and one of 1e200 ended in an error of linear algebra."""
+    x = np.random.default_rng(0).normal(size=(3000, 3))
+    found = {}
+    for value in (2.9e6, far):
+        x[7] = value
+        stream = EntropyStream(clusters=50, method=method)  # type: ignore[arg-type]
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            stream.update(x)
+            found[value] = stream.read().entropy
+            assert np.isfinite(stream.log_density(x)).all()
+    assert found[far] == pytest.approx(found[2.9e6], abs=0.5)
+    assert [f"{far:g}" in str(each.message) for each in told] == [True]

@@ -38,3 +38,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
         file.write(b"new")
         raise RuntimeError("half way")
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_why_a_file_cannot_be_written_is_said_in_words() -> None:
+    assert files.why_not(OSError(28, "No space left on device", "x.npz")) == "No space left on device"
+    assert files.why_not(OSError("the drive is gone")) == "the drive is gone"
+    assert files.why_not(NotADirectoryError(20, "Not a directory")) == "a folder on the way there is a file"

@@ -146,6 +146,25 @@ def trained_by_sb3(data, settings, max_grad_norm=0.5, env=Scripted):
 # ---- degenerate cases ------------------------------------------------------------------------------------------------
 
 
+def test_a_ratio_at_the_edge_is_not_clipped():
+    """Before the first step every ratio is 1: with no room at all, none of them is beyond it."""
+    settings = ppo.Settings(envs=2, rollout=64, clip=0.0)
+    [agent] = [picked(ppo.init(generators(0), OBS, ACTIONS, settings), 0)]
+    params, data = (jax.tree.map(lambda leaf: leaf[0], tree) for tree in (agent.params, batch(1, 64)))
+    log_probs, _ = ppo._gaussian(params, data.observations, data.actions)
+    _, stats = ppo.minibatch_loss(params, data._replace(log_probs=log_probs), settings)
+    assert stats.clip_fraction == 0
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_nothing_is_explained_of_returns_that_do_not_vary(spread):
+    settings, data = ppo.Settings(envs=2, rollout=64, minibatch=16, epochs=1), batch(1, 64)
+    agent, orders = ppo.init(generators(0), OBS, ACTIONS, settings), ppo.draw_orders(generators(0), 64, settings)
+    _, stats = ppo.learn(agent, data._replace(returns=1 + spread * data.returns), orders, settings)
+    assert np.isfinite(stats.explained_variance[0]) == (spread > 0)
+    assert np.isnan(stats.explained_variance[0]) == (spread == 0)
+
+
 def test_one_step_of_one_environment():
     settings = ppo.Settings(envs=1, rollout=1, epochs=1)
     rngs = generators(0)

@@ -62,6 +62,25 @@ def test_settings_refuse_nonsense(name, value):
         sac.Settings(**{name: value})
 
 
+def test_a_target_may_follow_at_once():
+    """polyak = 1 is the largest that makes sense: the target is the critic."""
+    settings = sac.Settings(width=8, depth=1, polyak=1.0)
+    new, _ = sac.learn(agent_of(0, settings), batch(), jax.random.key(0), settings)
+    jax.tree.map(np.testing.assert_array_equal, new.target, new.critic)
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (2, 3), (2, 1, 3)])
+def test_observations_of_any_shape_have_a_density_each(shape):
+    """Of an action, not of a step or an environment."""
+    agent = agent_of(0)
+    drawn = sac.sample(agent.actor, batch(size=8).observations[0] * np.ones((*shape, 1)), jax.random.key(0), SMALL)
+    assert drawn.actions.shape == (*shape, ACTIONS) and drawn.log_probs.shape == shape
+    mean, log_std = sac.moments(agent.actor, batch(size=8).observations[0], SMALL)
+    u = np.arctanh(np.asarray(drawn.actions, np.float64))
+    wanted = stats.norm.logpdf(u, mean, np.exp(log_std)) - np.log1p(-(np.tanh(u) ** 2))
+    np.testing.assert_allclose(drawn.log_probs, wanted.sum(axis=-1), rtol=1e-2)
+
+
 def test_states_and_actions_at_the_edge_are_survived():
     data = batch()._replace(observations=np.zeros((SIZE, OBS)), actions=np.ones((SIZE, ACTIONS)))
     new, about = learn(agent_of(0), data)

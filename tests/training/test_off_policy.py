@@ -1,5 +1,6 @@
 """SAC, alone and as a pair: who is paid what, who drives what, and that a resume is the uninterrupted run."""
 
+import itertools
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,6 +63,19 @@ def test_both_policies_have_their_environments_and_their_returns() -> None:
     assert row["episodes"] == 4 and row["extrinsic_return"] == row["explorer_return"] == pytest.approx(1.5)
     assert row["max_step_reward"] == pytest.approx(1.0)  # dense; the toy's sparse reward is half of it
     assert row["rewarded_steps"] == 32
+
+
+def test_seconds_of_the_log_are_those_that_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that ticks once whenever it is asked, and a hundred times where stats are read: that waits."""
+    ticks, trainer = itertools.count(1000), counting()
+    read = type(trainer.lanes[0]).numbers
+    monkeypatch.setattr(off_policy.time, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr(type(trainer.lanes[0]), "numbers", lambda *at: [next(ticks) for _ in range(100)] and read(*at))
+    for _ in range(3):
+        began = next(ticks)
+        [row] = trainer.turn()
+        assert row["collect_seconds"] > 0 and row["bonus_seconds"] >= 0 and row["learn_seconds"] > 100
+        assert sum(row[name] for name in SECONDS) < next(ticks) - began
 
 
 @pytest.mark.parametrize(
@@ -272,6 +286,9 @@ def test_actions_reach_the_bounds_of_the_task() -> None:
         (["--sac.memory", "-5"], "0 for all"),
         (["--sac.memory", "much"], "number of transitions"),
         (["--sac.explorer_share", "1"], "between 0 and 1"),
+        (["--sac.explorer_share", "0"], "between 0 and 1"),
+        (["--sac.near_reward", "1.1"], "within [0, 1]"),
+        (["--sac.discount", "1"], "within [0, 1)"),
     ],
 )
 def test_nonsense_is_refused_with_what_to_do(

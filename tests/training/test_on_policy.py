@@ -1,5 +1,7 @@
 """A turn of Algorithm 2 with PPO: what is paid when, what is logged, what is drawn, and what a resume restores."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -45,6 +47,16 @@ def test_the_top_reward_is_of_the_dense_reward() -> None:
     for row in made.turn():
         assert row["max_step_reward"] == pytest.approx(2 * 0.3)  # the sparse one of the toy is half of it
     assert made.room.rewards.max() == pytest.approx(0.3)
+
+
+def test_seconds_of_the_log_are_those_that_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that ticks once whenever it is asked."""
+    ticks = itertools.count(1000)
+    monkeypatch.setattr(on_policy.time, "perf_counter", lambda: float(next(ticks)))
+    made, names = trainer(1), ("collect_seconds", "bonus_seconds", "learn_seconds")
+    began = next(ticks)
+    for row in made.turn():
+        assert min(row[name] for name in names) > 0 and sum(row[name] for name in names) < next(ticks) - began
 
 
 def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,3 +209,9 @@ def test_memory_is_cut_in_whole_blocks() -> None:
     assert whole.within(0) == whole == whole.within(2_000_000)
     assert whole.within(100_000).rows == 49 * 128 and whole.within(1).rows == 256
     assert replay.memory(whole) == 170_000_000
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_window_does_not_go_on_into_rows_that_nothing_was_written_to(rows: int) -> None:
+    windows = drawn(filled(history(rows)), 100)
+    assert set(np.asarray(windows.alive).sum(axis=1)) == set(range(1, rows + 1))

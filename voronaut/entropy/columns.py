@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 ATOMS = 0.005  # share of values that occur OFTEN or more times above which a column has atoms
 OFTEN = 4  # two or three equal values happen by chance where digits are few
 LINEAR = 1e-7  # residual of a linear function, in standard deviations
+FAR = 3e6  # scales: a row farther out counts as that far, or it alone would decide everything
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -29,10 +30,15 @@ class Columns(NamedTuple):
 
     def standardise(self, rows: Floats, blur: np.random.Generator | None = None) -> Floats:
         """(n, all) -> (n, kept); `blur` draws the noise for columns with atoms, None leaves them as they are."""
-        z = (rows[:, self.kept] - self.centre) / self.scale
+        z = self.distances(rows)
         if blur is not None and self.resolution.any():
             z += blur.normal(size=z.shape) * (self.resolution / self.scale)
-        return np.asarray(z)
+        return np.clip(z, -FAR, FAR)
+
+    def distances(self, rows: Floats) -> Floats:
+        """Distances to the centre in scales, however far: (n, all) -> (n, kept)."""
+        with np.errstate(over="ignore"):
+            return np.asarray((rows[:, self.kept] - self.centre) / self.scale)
 
     @property
     def log_volume(self) -> float:
@@ -84,15 +90,21 @@ def _rounding(column: Floats, scale: float) -> float:
 
 def _functions(first: Floats, columns: NDArray[np.int64], centre: Floats, scale: Floats) -> dict[int, str]:
     """Columns that are linear functions of those before them (Gram–Schmidt, twice for rounding)."""
+    with np.errstate(over="ignore"):
+        z = (first[:, columns] - centre[columns]) / scale[columns]
+    near = (np.abs(z) <= FAR).all(axis=1)  # by one that is far out in all columns, all are copies of each other
+    first, z = first[near], z[near]
     if len(first) < 2 * len(columns) + 5:
         return {}
-    z = (first[:, columns] - centre[columns]) / scale[columns]
     z = z - z.mean(axis=0)
-    z = z / np.sqrt((z**2).mean(axis=0))
+    deviation = np.sqrt((z**2).mean(axis=0))
+    z = z / np.where(deviation > 0, deviation, 1.0)
     basis = np.empty((len(z), 0))
     found: dict[int, str] = {}
     kept: list[int] = []
     for i, j in enumerate(columns):
+        if deviation[i] == 0:  # it varies in far rows alone
+            continue
         residual = z[:, i]
         for _ in range(2):
             residual = residual - basis @ (basis.T @ residual)

@@ -2,7 +2,9 @@
 
 import csv
 import math
+import os
 import sys
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.helpers import npz
 from voronaut.helpers.missing import missing
 
 Rows = NDArray[np.float64]
@@ -116,18 +119,42 @@ def _refuse_bad(rows: Rows, wanted: Wanted, what_rows: str, places: Sequence[int
 
 
 def _load(path: Path, key: str | None) -> Any:
+    with _one_error(path):
+        if path.suffix.lower() == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        with zipfile.ZipFile(path) as file:
+            members = {member.filename.removesuffix(".npy"): member for member in file.infolist()}
+    if key is None and len(members) != 1:
+        raise ValueError(f"{path} holds {len(members)} arrays ({', '.join(members)}): choose one with --key NAME.")
+    if key is not None and key not in members:
+        raise ValueError(f"{path} has no array {key!r}; it has {', '.join(members)}.")
+    name = key or next(iter(members))
+    size = members[name].file_size
+    if size > _memory() / 2:
+        raise ValueError(
+            f"{path}: {name} unpacks to {size / 1e6:.1f} MB. Save it as .npy, which is read piece by piece."
+        )
+    with _one_error(path), zipfile.ZipFile(path) as file:
+        return npz.array(file, members[name])
+
+
+@contextmanager
+def _one_error(path: Path) -> Iterator[None]:
+    """Whatever is wrong inside a file is a ValueError: zipfile, zlib, numpy and tokenize have about fifteen types."""
     try:
-        loaded = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
-    except (ValueError, OSError, EOFError):
+        yield
+    except PermissionError:
+        raise
+    except Exception:
         raise ValueError(f"{path} is not a NumPy file of numbers: it is damaged, or holds Python objects.") from None
-    if isinstance(loaded, np.ndarray):
-        return loaded
-    names = list(loaded.files)
-    if key is None and len(names) != 1:
-        raise ValueError(f"{path} holds {len(names)} arrays ({', '.join(names)}): choose one with --key NAME.")
-    if key is not None and key not in names:
-        raise ValueError(f"{path} has no array {key!r}; it has {', '.join(names)}.")
-    return loaded[key or names[0]]
+
+
+def _memory() -> float:
+    """Bytes of this machine; no limit where that cannot be asked."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def _array(array: Any, file: str, wanted: Wanted) -> Source:

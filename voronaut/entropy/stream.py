@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.entropy.cellmeter import BoundMeter, CellMeter
-from voronaut.entropy.columns import Columns, drop_bad, study
+from voronaut.entropy.columns import FAR, Columns, drop_bad, study
 from voronaut.entropy.mixture.meter import MixtureMeter
 
 Floats = NDArray[np.float64]
@@ -18,7 +18,7 @@ ESTIMATOR_VERSION = 1  # raise it by one when the numbers change: kept results c
 FIRST = 32  # rows per cluster that are kept before anything is decided
 LEAST = 2048  # but at least so many
 BATCH = 4096  # rows worked on at a time
-FAR = {"mixture": 3e6, "moments": 100.0, "bound": 100.0}  # scales from the centre, beyond which one row can decide
+TOLD = {"mixture": FAR, "moments": 100.0, "bound": 100.0}  # scales from the centre, beyond which one row can decide
 CLIP = 10.0  # for the effective dimension: a few far rows should not decide it
 
 
@@ -94,7 +94,7 @@ class EntropyStream:
         self._warn(self._columns)
         z = self._columns.standardise(first, np.random.default_rng([self.seed, 4]))
         self._moment = _moment(z)
-        self._far = self._count_far(first, z)
+        self._far = self._count_far(first)
         if z.shape[1]:
             self._meter = self._make(z)
 
@@ -112,7 +112,7 @@ class EntropyStream:
             return
         z = self._columns.standardise(rows, self._blur)
         self._moment += _moment(z)
-        self._far += self._count_far(rows, z)
+        self._far += self._count_far(rows)
         self._meter.absorb(z)
 
     def _ready(self) -> Columns:
@@ -156,16 +156,18 @@ class EntropyStream:
             return np.full(len(rows), np.inf)
         return np.asarray(self._meter.log_density(columns.standardise(rows)) - columns.log_volume)
 
-    def _count_far(self, rows: Floats, z: Floats) -> int:
+    def _count_far(self, rows: Floats) -> int:
         """How many rows are far from the others; the first is told."""
         assert self._columns is not None
-        far = np.abs(z) > FAR[self.method]
+        distances = np.abs(self._columns.distances(rows))
+        far = distances > TOLD[self.method]
         if far.any():
             row, column = np.argwhere(far)[0]
             name = self._columns.kept[column]
             self._tell(
-                f"a row is {abs(z[row, column]):.2g} scales from the others (column {name}: {rows[row, name]:g}); one "
-                "such row can decide the entropy. Remove such rows if they are mistakes.",
+                f"a row is {distances[row, column]:.2g} scales from the others (column {name}: {rows[row, name]:g}). "
+                f"One such row can decide the entropy, and those beyond {FAR:.0e} count as if they were there. Remove "
+                "such rows if they are mistakes.",
                 "far",
             )
         return int(far.any(axis=1).sum())

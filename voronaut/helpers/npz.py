@@ -68,10 +68,11 @@ def _unpack(path: Where) -> Arrays:
         members = file.infolist()
         if sum(member.file_size for member in members) > os.path.getsize(path):
             raise ValueError("it is compressed or says that it holds more than it does")
-        return {member.filename.removesuffix(".npy"): _array(file, member) for member in members}
+        return {member.filename.removesuffix(".npy"): array(file, member) for member in members}
 
 
-def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+def array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array of an archive, if it is as large as its header says: else nothing is unpacked."""
     with file.open(member) as stream:
         version = npy.read_magic(stream)
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
@@ -79,9 +80,9 @@ def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
         if math.prod(shape) * dtype.itemsize != member.file_size - stream.tell():
             raise ValueError(f"{member.filename} says that it is {dtype} {shape}, and is not as long")
         stream.seek(0)
-        array = np.asarray(npy.read_array(stream, allow_pickle=False))
+        found = np.asarray(npy.read_array(stream, allow_pickle=False))
         stream.read()  # to the end, where the zip's own checksum is compared
-        return array
+        return found
 
 
 def digest(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:

@@ -119,6 +119,14 @@ class Far(gymnasium.Env[Any, Any]):
         return self._seen(), float(self.t == self.paid), False, self.t == 100, {}
 
 
+class Always(Far):
+    """Pays at every step."""
+
+    def step(self, action: Any) -> Any:
+        seen, _, *rest = super().step(action)
+        return seen, 1.0, *rest
+
+
 FAR: dict[str, Any] = {"buffer_size": 4000, "learning_starts": 4000, "batch_size": 16}
 
 
@@ -141,6 +149,29 @@ def test_a_share_of_every_batch_lies_before_a_reward(n_steps: int, dictionary: b
         if memory is pair.memory:
             np.testing.assert_allclose(rewards, np.where(times == 90 - n_steps, 0.99 ** (n_steps - 1), 0), rtol=1e-6)
     assert type(pair.exploiter.replay_buffer).__name__ == type(pair.near.replay).__name__
+
+
+def test_what_lies_before_a_reward_may_lie_at_the_other_end_of_the_replay() -> None:
+    """The reward of step 290 is in row 4 of 95: most of the forty steps before it are in the last rows."""
+    pair = Pair(SAC, "MlpPolicy", DummyVecEnv([Far]), vn.NoBonus(dim=2), **{**FAR, "buffer_size": 95}, **tiny())
+    pair.learn(300)
+    pair.near._find()
+    assert pair.near._places.tolist() == [4]
+    episode, times = pair.near.drawn(2000).observations[0].T
+    assert set(episode) == {2} and set(times) == set(range(50, 90))
+
+
+def test_the_replay_is_not_searched_before_rows_are_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step is paid: all places are known, and all of them are right, until the replay is full."""
+    env = DummyVecEnv([Always, Always])
+    pair = Pair(SAC, "MlpPolicy", env, vn.NoBonus(dim=2), **{**FAR, "buffer_size": 80}, **tiny())
+    searched: list[int] = []
+    find = pair.near._find
+    monkeypatch.setattr(pair.near, "_find", lambda: searched.append(pair.near.replay.pos) or find())
+    pair.learn(78)
+    assert not searched and len(pair.near._places) == 78
+    pair.learn(10, reset_num_timesteps=False)
+    assert searched and len(pair.near._places) <= 80
 
 
 def test_rewards_that_were_overwritten_are_forgotten() -> None:

@@ -64,6 +64,18 @@ def test_rewards_are_those_of_the_host(objective: str) -> None:
 
 
 @pytest.mark.usefixtures("as_device")
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.int32])
+def test_every_kind_of_numbers_is_paid_as_exactly_as_it_is_given(kind: Any) -> None:
+    """Float64 far from 0 is not rounded to float32, where it would have one digit left; nothing is left in bfloat16."""
+    offset = 1e7 if kind == torch.float64 else 0.0
+    states = torch.tensor(np.random.default_rng(0).normal(size=(400, 4)) * 8 + offset).to(kind)
+    (kme := make(init="data")).update(states.to(DEVICE))
+    (twin := make(init="data")).load_state_dict(kme.state_dict())
+    wanted = twin.rewards(states.double().numpy())
+    np.testing.assert_allclose(kme.rewards(states.to(DEVICE)).cpu().numpy(), wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.usefixtures("as_device")
 def test_first_centers_are_those_that_the_host_would_choose() -> None:
     kme, twin, states = (*(make(init="data", step_size=1e-9) for _ in range(2)), stream())
     kme.update(there(states))
@@ -88,6 +100,17 @@ def test_an_update_learns_what_the_host_would_in_that_order(monkeypatch: pytest.
     assert mine.keys() == theirs.keys()
     np.testing.assert_allclose(list(mine.values()), list(theirs.values()), rtol=1e-3)
     np.testing.assert_allclose(kme.state_dict()["sample"], twin.state_dict()["sample"], atol=1e-6)
+
+
+@pytest.mark.usefixtures("as_device")
+def test_another_seed_is_another_order() -> None:
+    """Of the same states, absorbed by the same clusters."""
+    states, learned = there(stream(n=60)), []
+    for seed in (1, 2, 1):
+        (kme := make(seed=seed)).load_state_dict(make(seed=9).state_dict())
+        kme.update(states)
+        learned.append(kme.centers)
+    assert not np.array_equal(learned[0], learned[1]) and np.array_equal(learned[0], learned[2])
 
 
 @pytest.mark.usefixtures("as_device")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import voronaut as vn
 from voronaut import views as ref
+from voronaut.bonuses.kme.viewed import Viewed
 from voronaut.conformance import check_bonus
 
 SHAPES = {
@@ -137,6 +138,22 @@ def test_the_bonus_has_deviation_one_and_nothing_is_paid_before_the_first_update
     for batch in states:
         kme.update(batch)
     assert 0.8 < kme.rewards(np.concatenate(states[-5:])).std() < 1.25
+
+
+def test_deviations_are_means_of_ten_updates_and_then_follow() -> None:
+    memory, sizes = Viewed(made("singles").settings), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    paid = np.outer(sizes, [-1.0, 1.0, -1.0, 1.0])  # (views, states), deviations 1 to 6
+    for _ in range(3):
+        memory.measure(paid)
+        np.testing.assert_allclose(memory.deviations, sizes)
+        assert memory.deviation == pytest.approx(6.0)  # of six that are one, each in its own deviation
+    memory.measure(3 * paid)
+    np.testing.assert_allclose(memory.deviations, 1.5 * sizes)
+    for _ in range(6):
+        memory.measure(1.5 * paid)
+    before = memory.deviations
+    memory.measure(0 * paid)
+    np.testing.assert_allclose(memory.deviations, 0.9 * before)
 
 
 @settings(max_examples=20, deadline=None)

@@ -65,6 +65,32 @@ def test_a_hub_that_is_everybodys_nearest(dtype: type, tolerance: float) -> None
     np.testing.assert_allclose(cpu.rewards(prepared, states, Rules(0.3, 1e-3)), wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_a_hub_that_lands_beside_one_of_its_many_followers(unit: float) -> None:
+    """By squares that distance would cancel to nothing, in small units and in large ones."""
+    ring = np.random.default_rng(0).normal(size=(100, 40))
+    centers = np.vstack([np.zeros(40), 3 * ring / np.linalg.norm(ring, axis=1, keepdims=True)]) * unit
+    clusters, chosen = ref.Clusters(centers, np.array([1] + [2] * 100)), Rules(0.3, 3.1 * unit)
+    prepared = cpu.prepare(centers, clusters.counts, chosen.balance)
+    assert (prepared.shape.nearest[1:101] == 0).all()
+    states = (1 + 1e-7) * centers[1:9] / 0.3  # won by the hub, whose count is lower
+    wanted = [ref.reward(clusters, state, *chosen[:2]) for state in states]
+    np.testing.assert_allclose(cpu.rewards(prepared, states, chosen), wanted, rtol=1e-9)
+
+
+def test_a_hub_of_many_that_comes_near_one_which_does_not_follow_it() -> None:
+    """That one is nearer to its neighbour beyond; all weigh more than a cluster far away."""
+    ring = np.random.default_rng(0).normal(size=(101, 40))
+    ring = 3 * ring / np.linalg.norm(ring, axis=1, keepdims=True)
+    centers = np.vstack([np.zeros(40), ring, 1.8 * ring[:1], np.full(40, 99.0)])
+    clusters, chosen = ref.Clusters(centers, np.array([10] * 103 + [1])), Rules(0.9, 1e-3)
+    prepared = cpu.prepare(centers, clusters.counts, chosen.balance)
+    assert prepared.shape.nearest[1] == 102 and (prepared.shape.nearest[2:102] == 0).all()
+    state = 0.49 * ring[:1]
+    wanted = ref.reward(clusters, state[0], *chosen[:2])
+    np.testing.assert_allclose(cpu.rewards(prepared, state, chosen), [wanted], rtol=1e-12)
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
 @pytest.mark.parametrize("dim", [1, 2, 3, 17, 66])
 @pytest.mark.parametrize("step_size", [0.05, 0.9])

@@ -109,6 +109,75 @@ def test_update_is_the_judges_sequence(world: World) -> None:
     assert all((now == then).all() for now, then in zip(before, kept, strict=True))
 
 
+@pytest.mark.parametrize("m", [1, 2, 3, 6, 7])
+def test_views_of_every_width_walk_as_the_judge_does(m: int) -> None:
+    """Without a draw of examples: centers on both sides of 0, crowds that are split, a stream that moves."""
+    rng = np.random.default_rng(m)
+    columns, states = ref.columns(2 * m, 2, m, 0), rng.normal(size=(60, 2 * m)) + np.linspace(-1, 2, 60)[:, None]
+    centers, usage = rng.normal(size=(2, 6, m)), rng.uniform(0.1, 2.0, size=(2, 6))
+    views = [ref.ordered(ref.View(*each, margin=0.3, seen=40)) for each in zip(centers, usage, strict=True)]
+    world = World(columns, views, states, 0.2)
+    assert clear(world)
+    wanted = absorbed(world)
+    same(cpu.views.update(stacked(columns, views), states, 0.2), stacked(columns, wanted))
+    got = cpu.views.each(stacked(columns, wanted), states, 0.2)
+    for v, (view, own) in enumerate(zip(wanted, columns, strict=True)):
+        np.testing.assert_allclose(got[v], [ref.reward(view, state, 0.2) for state in states[:, own]], atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [3, 4, 7, 8])
+def test_a_state_between_two_of_one_coordinate_goes_to_the_lower(k: int) -> None:
+    """Between each pair of neighbours, wherever they stand among those that are counted four at a time."""
+    view = ref.View(np.arange(0.0, 2 * k, 2)[:, None], np.ones(k), margin=1.0, seen=9)
+    states, views = np.arange(1.0, 2 * k - 1, 2)[:, None], stacked(np.zeros((1, 1), int), [view])
+    assert cpu.views.assign(views, states)[0].tolist() == list(range(k - 1))
+    np.testing.assert_allclose(cpu.views.each(views, states, 0.5)[0], [ref.reward(view, s, 0.5) for s in states])
+
+
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+@pytest.mark.parametrize(("most", "splits"), [(4.0, False), (4.25, True)])
+def test_a_crowd_is_more_than_four_times_the_least(most: float, splits: bool, scale: float, m: int) -> None:
+    """A state that sits on its center counts for nothing, so that usages keep their ratio to the bit."""
+    centers = np.repeat([[0.0], [10.0], [20.0], [30.0]], m, axis=1)
+    view, state = ref.View(centers, scale * np.array([most, 2, 1, 2]), margin=1.0, seen=9), np.zeros((1, m))
+    after = ref.absorb(view, state[0], 0.5)
+    assert (after.centers[:, 0].tolist() == [0, 10, 20, 30]) == (not splits)
+    columns = np.arange(m)[None]
+    same(cpu.views.update(stacked(columns, [view]), state, 0.5), stacked(columns, [after]))
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_the_least_used_cluster_is_put_beside_the_crowded_one_and_shares_its_usage(m: int) -> None:
+    """The center at 10 goes half of the way to 14; that at 99 is put a tenth of the rest beyond it."""
+    centers = np.repeat([[0.0], [10.0], [90.0], [99.0]], m, axis=1)
+    view, state = ref.View(centers, np.array([1.5, 2.2, 0.2, 0.1]), margin=1.0, seen=999), np.full((1, m), 14.0)
+    after, fade = ref.absorb(view, state[0], 0.5), 1 - ref.FADE / 4
+    order = np.argsort(after.centers[:, 0])
+    np.testing.assert_allclose(after.centers[order], np.repeat([[0.0], [12.0], [12.2], [90.0]], m, axis=1))
+    shared = (2.3 * fade + ref.FADE) / 2
+    np.testing.assert_allclose(after.usage[order], [1.5 * fade, shared, shared, 0.2 * fade])
+    columns = np.arange(m)[None]
+    same(cpu.views.update(stacked(columns, [view]), state, 0.5), stacked(columns, [after]))
+
+
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize(
+    ("usage", "after"),
+    [([1.0, 1.005, 5.0, 5.0], [[1, 10, 20, 30], [1, 21, 21.1, 30]]), ([0.001, 0.002, 1.0, 1.0], [[1, 1.1, 20, 30]])],
+    ids=["for the next state", "at once"],
+)
+def test_a_win_of_the_least_used_cluster_may_make_another_the_least_used(usage: Any, after: Any, m: int) -> None:
+    """The first state is won by the one at 0. The one at 10 then goes to the crowd at 20, or at once to 0."""
+    centers = np.repeat([[0.0], [10.0], [20.0], [30.0]], m, axis=1)
+    view = ref.View(centers, np.array(usage), margin=1.0, seen=999)
+    states, columns, wanted = np.repeat([[2.0], [22.0]], m, axis=1)[: len(after)], np.arange(m)[None], view
+    for state, ends in zip(states, after, strict=True):
+        wanted = ref.absorb(wanted, state, 0.5)
+        np.testing.assert_allclose(np.sort(wanted.centers[:, 0]), ends)
+    same(cpu.views.update(stacked(columns, [view]), states, 0.5), stacked(columns, [wanted]))
+
+
 @settings(max_examples=150, deadline=None)
 @given(worlds(30))
 def test_rewards_winners_and_gaps_are_the_judges(world: World) -> None:

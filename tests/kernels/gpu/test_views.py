@@ -94,6 +94,15 @@ def test_the_lowest_is_the_lowest_when_sorted(second: float, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("most", "splits"), [(4.0, False), (4.25, True)])
+def test_a_crowd_is_more_than_four_times_the_least(most: float, splits: bool, way: str) -> None:
+    """A state that sits on its center counts for nothing, so that usages keep their ratio to the bit."""
+    views = [judge.View(np.array([[0.0], [10], [20], [30]]), np.array([most, 2, 1, 2]), 1.0, 9)]
+    after = absorbed(np.zeros((1, 1), int), views, np.zeros((1, 1), np.float32), 1, way, 0.5)
+    assert after.centers.cpu().numpy()[0, :, 0].tolist() == ([0, 0, 10, 30] if splits else [0, 10, 20, 30])
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_an_update_of_no_state_changes_nothing(way: str) -> None:
     which, views, states = world(2, 6, 1, 4, 5)
     same(absorbed(which, views, states * np.nan, 0, way), tensors(which, views, float), 0)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from voronaut.kernels.xla import stream
 
@@ -34,3 +35,14 @@ def test_every_state_is_in_the_sample_with_the_same_probability():
 
     found = np.bincount(np.asarray(jax.jit(jax.vmap(one))(keys), int).reshape(-1), minlength=parts)
     assert np.abs(found - 400 * size / parts).max() < 5 * np.sqrt(400 * size / parts)
+
+
+@pytest.mark.parametrize(("apart", "far"), [(1e4, True), (200.0, True), (50.0, False), (0.0, False)])
+def test_a_better_reference_is_the_mean_of_what_counts_where_that_is_far(apart: float, far: bool) -> None:
+    """In float32, with masses; what has none may be anything."""
+    rng = np.random.default_rng(0)
+    points, mass = rng.normal([apart, 0.0, -apart], size=(300, 3)), rng.integers(0, 3, 300)
+    wanted = np.average(points, axis=0, weights=mass)
+    points[mass == 0] = 1e9
+    found = jax.jit(stream.offset)(points.astype(np.float32), mass.astype(np.float32))
+    np.testing.assert_allclose(found, wanted if far else 0, rtol=1e-4, atol=0.01 * far)

@@ -159,6 +159,17 @@ def test_the_states_of_a_block_meet_the_same_centers():
     assert after.seen == 1003
 
 
+@pytest.mark.parametrize("block", [1, 2])
+@pytest.mark.parametrize(("most", "splits"), [(4.0, False), (4.25, True)])
+def test_a_crowd_is_more_than_four_times_the_least(most, splits, block):
+    """A state that sits on its center counts for nothing, so that usages keep their ratio to the bit."""
+    centers, usage = np.array([[[0.0], [10.0], [20.0], [30.0]]]), np.array([[most, 2, 1, 2]])
+    own = xla.Views(np.zeros((1, 1), np.int32), centers, usage, np.ones(1), np.int32(9))
+    with jax.enable_x64(True):
+        after = xla.update(own, np.zeros((1, 1)), 1, 0.5, block)
+    np.testing.assert_array_equal(after.centers[0, :, 0], [0, 0, 10, 30] if splits else [0, 10, 20, 30])
+
+
 def test_a_block_splits_its_fullest_crowd():
     """Both winners are crowded; 1 is more so, and the least used cluster joins it, beside the state it has won."""
     own = xla.Views(

@@ -188,3 +188,21 @@ def test_weights_and_biases_is_not_touched_unless_asked_for(tmp_path: Path, monk
     assert not (tmp_path / "with").exists()
     with pytest.raises(ImportError, match=r"wandb is missing. Install it with: pip install .*\[wandb\]'"):
         vn.train("maze", out=tmp_path / "python", steps=64, rollout=32, envs=2, wandb="tests", quiet=True)
+
+
+@pytest.mark.parametrize("line", ['{"env_steps": ', "[" * 100_000, "7", ""])
+def test_a_damaged_line_is_named_by_file_and_number(line: str, tmp_path: Path) -> None:
+    path = tmp_path / logs.NAME
+    path.write_text('{"env_steps": 1}\n{"env_steps": 2}\n' + line + "\n")
+    for go in (lambda: logs.read(path), lambda: logs.RunLog(tmp_path, 3)):
+        with pytest.raises(ValueError, match=rf"{logs.NAME} is damaged in line 3: (?!.*line 1)(?!.*line 2)"):
+            go()
+    assert len(path.read_text().splitlines()) == 3  # nothing was cut
+
+
+def test_a_log_that_does_not_say_where_it_ends_is_not_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / logs.NAME
+    path.write_text('{"env_steps": 1}\n{"steps": 2}\n')
+    with pytest.raises(ValueError, match=r"is damaged in line 2: it has no env_steps\. Repair it, or"):
+        logs.RunLog(tmp_path, 2)
+    assert len(path.read_text().splitlines()) == 2

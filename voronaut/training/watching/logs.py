@@ -10,6 +10,7 @@ from voronaut.helpers import files
 from voronaut.training.watching.board import Board
 
 NAME = "progress.jsonl"
+REPAIR = "Repair it, or begin again: --restart."
 
 
 def jsonable(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,6 +28,8 @@ class RunLog:
         if len(first) < kept:
             raise ValueError(f"{self.path} has {len(first)} lines, but the checkpoint was made after {kept}.")
         rows = [_row(self.path, number, line) for number, line in enumerate(first, 1)]
+        if rows and not isinstance(rows[-1].get("env_steps"), int):
+            raise ValueError(f"{self.path} is damaged in line {kept}: it has no env_steps. {REPAIR}")
         files.write_text(self.path, "".join(first))
         self._board = Board(folder, rows[-1]["env_steps"] + 1 if rows else 0, learner)
 
@@ -50,8 +53,9 @@ def lines(path: Path) -> list[str]:
 def _row(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         return dict(json.loads(line))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged in line {number}: {error}. Mend it, or begin again: --restart.") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        what = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+        raise ValueError(f"{path} is damaged in line {number}: {what}. {REPAIR}") from error
 
 
 def read(path: Path) -> list[dict[str, Any]]:
