@@ -153,7 +153,8 @@ def test_a_share_of_every_batch_lies_before_a_reward(n_steps: int, dictionary: b
 
 def test_what_lies_before_a_reward_may_lie_at_the_other_end_of_the_replay() -> None:
     """The reward of step 290 is in row 4 of 95: most of the forty steps before it are in the last rows."""
-    pair = Pair(SAC, "MlpPolicy", DummyVecEnv([Far]), vn.NoBonus(dim=2), **{**FAR, "buffer_size": 95}, **tiny())
+    options: dict[str, Any] = {**FAR, "buffer_size": 95, "n_steps": 1}
+    pair = Pair(SAC, "MlpPolicy", DummyVecEnv([Far]), vn.NoBonus(dim=2), **options, **tiny())
     pair.learn(300)
     pair.near._find()
     assert pair.near._places.tolist() == [4]
