@@ -149,7 +149,7 @@ def _steps(run: Run, rollout: int) -> int:
 
 
 def balance_at(run: Run, rollout: int) -> tuple[float, bool]:
-    """κ at that time (the last one logged, where it is no number), and whether cells are of standardised states."""
+    """κ at that time (the last one logged, where it is not a number), and whether cells are of standardised states."""
     params = run.settings.get("params") or {}
     balance, logged = params.get("balance", "auto"), run.columns.get("kme/balance", np.empty(0))[:rollout]
     standardised = balance == "auto" and "kme/balance" not in run.columns  # which only the rule before views logs

@@ -1,1 +1,1 @@
-"""Balanced online k-means that knows no units: rule.py is the rule in plain NumPy, kernel.py the same compiled."""
+"""Balanced online k-means that does not depend on units: rule.py in plain NumPy, kernel.py the same compiled."""

@@ -1,4 +1,4 @@
-"""Balanced online k-means that knows no units: κ follows the data's scale, α the cluster's age.
+"""Balanced online k-means that does not depend on units: κ follows the data's scale, α the cluster's age.
 
 For each state, with m the running margin (0 before the first state) and T the states absorbed so far:
     κ = η m                                            what a count weighs now

@@ -1,4 +1,4 @@
-"""Clusters that know no units, in plain NumPy: κ follows the margins of the decisions, α each cluster's age.
+"""Clusters that do not depend on units, in plain NumPy: κ follows the margins of the decisions, α each cluster's age.
 
 The judge of `kernel.py`, as `voronaut/clusters.py` is of the paper's rule.
 """
