@@ -1,6 +1,5 @@
 """The experiments in other people's loops: plan, tables and figures; the runs themselves, very short."""
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
+from voronaut import cli
 from voronaut.experiments import loops
 from voronaut.experiments.common import jobs as small
 from voronaut.experiments.loops import command, door_key, mountain_car
@@ -54,11 +54,22 @@ def test_runs_of_an_earlier_pair_are_kept_and_not_run_again(tmp_path: Path) -> N
     assert "-1.0, -1.0" in loops.computed(folder)[loops.CAR]
     assert loops.draw(folder, tmp_path) == []
     said: list[str] = []
-    options = argparse.Namespace(
-        seeds=None, steps=None, only=["mountain-car"], status=True, draw=False, folder=folder, figures=None
-    )
-    assert loops.reproduce(options, said.append) == 0
+    arguments = ["reproduce", "loops", "--only", "mountain-car", "--status", "--results", str(folder)]
+    assert loops.reproduce(cli.parser().parse_args(arguments), said.append) == 0
     assert "0 of 15" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("loops --only nonsense", "--only nonsense fits no run; there are mountain-car/pair"),
+        ("loops --processes 0", "--processes must be 1 or more"), ("entropy --work x", "entropy has no --method"),
+        ("loops --method kme", "loops has no --method"), ("noise --draw", "noise has no --draw"),
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused_before_anything_runs(given: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reproduce", *given.split()]) == 2
+    assert told in capsys.readouterr().err
 
 
 def test_what_was_not_run_is_not_drawn(tmp_path: Path) -> None:

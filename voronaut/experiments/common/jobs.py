@@ -109,6 +109,24 @@ def _side_by_side(todo: Sequence[Job], folder: Path, end: float, processes: int,
     return not waiting
 
 
+def check(options: Any) -> None:
+    """ValueError for what `voronaut reproduce` takes and jobs do not have."""
+    if options.processes < 1:
+        raise ValueError(f"--processes must be 1 or more; got {options.processes}.")
+    if options.methods or options.work:
+        raise ValueError(f"{options.what} has no --method and no --work: choose jobs with --only.")
+
+
+def reproduce(jobs: Sequence[Job], folder: Path, options: Any, draw: Callable[[], Sequence[Path]], say: Say) -> None:
+    """Run what is missing, redraw the figures, and say what is there; or less, as the options say."""
+    if not options.status:
+        if not options.draw:
+            run(jobs, folder, budget=options.budget, processes=options.processes, say=say)
+        for path in draw():
+            say(str(path))
+    say(status(jobs, folder))
+
+
 def collect(jobs: Sequence[Job], folder: Path) -> dict[str, Values]:
     """Results that are there, by "part/name"."""
     found = {f"{job.part}/{job.name}": find(job, folder).result for job in jobs}

@@ -41,19 +41,11 @@ def _chosen(job: Job, name: str) -> bool:
 
 def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -> int:
     """Run what is missing of the chosen jobs, redraw all figures, and say what is there."""
-    if options.processes < 1:
-        raise ValueError(f"--processes must be 1 or more; got {options.processes}.")
-    if options.methods or options.work:
-        raise ValueError("the entropy experiments have no --method and no --work: choose jobs with --only.")
+    small.check(options)
     points = None if options.steps is None else int(options.steps)
     chosen = choose(options.only, plan(options.seeds, points))
     folder = options.folder or FOLDER
-    if not options.status:
-        if not options.draw:
-            small.run(chosen, folder, budget=options.budget, processes=options.processes, say=say)
-        for path in draw(folder, options.figures or FIGURES):
-            say(str(path))
-    say(small.status(chosen, folder))
+    small.reproduce(chosen, folder, options, lambda: draw(folder, options.figures or FIGURES), say)
     if old := older(small.collect(chosen, folder)):
         say(f"{len(old)} results are of an older estimator (delete their files to measure again), the first: {old[0]}")
     return 0

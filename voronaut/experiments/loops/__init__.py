@@ -78,18 +78,18 @@ def plan(seeds: Sequence[int] = SEEDS, steps: int | None = None) -> list[Job]:
 
 def reproduce(options: argparse.Namespace, say: Say = print) -> int:
     """`voronaut reproduce loops`: run what is missing of what --only names (mountain-car, pair, door-key/kme…)."""
+    small.check(options)
     seeds = SEEDS if options.seeds is None else options.seeds
     seeds = range(seeds) if isinstance(seeds, int) else seeds
     every = plan(seeds, None if options.steps is None else int(options.steps))
     today = [job for job in every if _method(job) not in OLD]
     chosen = [job for job in today if not options.only or any(_is(job, name) for name in options.only)]
+    for name in options.only or ():
+        if not any(_is(job, name) for job in today):
+            parts = dict.fromkeys(f"{job.part}/{_method(job)}" for job in today)
+            raise ValueError(f"--only {name} fits no run; there are {', '.join(parts)}.")
     folder = options.folder or FOLDER
-    if not options.status:
-        if not options.draw:
-            small.run(chosen, folder, budget=options.budget, processes=options.processes, say=say)
-        for path in draw(folder, options.figures or FIGURES):
-            say(str(path))
-    say(small.status(chosen, folder))
+    small.reproduce(chosen, folder, options, lambda: draw(folder, options.figures or FIGURES), say)
     return 0
 
 

@@ -68,10 +68,9 @@ def plan(seeds: int | None = None, steps: float | None = None) -> list[Job]:
 
 def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -> int:
     """Train what is missing and print the table."""
-    if options.processes < 1:
-        raise ValueError(f"--processes must be 1 or more; got {options.processes}.")
-    if options.methods or options.work or options.draw:
-        raise ValueError("this experiment has no --method, no --work and no --draw: choose jobs with --only.")
+    small.check(options)
+    if options.draw:
+        raise ValueError("noise has no --draw: its table is drawn every time.")
     folder, jobs = options.folder or FOLDER, choose(options.only, plan(options.seeds, options.steps))
     if not options.status:
         small.run(jobs, folder, budget=options.budget, processes=options.processes, say=say)
