@@ -120,6 +120,15 @@ def wanted(which: Any, views: Any, states: Any, alpha: float = judge.STEP) -> An
     return np.array([[judge.reward(view, state[own], alpha) for state in states.astype(float)] for view, own in pairs])
 
 
+def ready(which: Any, views: Any, way: str) -> kernel.Prepared:
+    """Made ready for one way; on a GPU a single view is else taken for one clustering, which has programs of its own."""
+    given = tensors(which, views, np.float64 if way == "float64" else np.float32)
+    _, k, m = given.centers.shape
+    if way == "fused" and m > 1:
+        return kernel.Prepared(given.columns, kernel.cloud(given.centers), k)
+    return kernel.prepare(given)
+
+
 def paid(prepared: Any, weights: Any, states: Any, way: str, frame: Any = None, alpha: float = judge.STEP) -> Any:
     """Σ_v w_v r_v and r_v, by one way."""
     if way != "fused":
@@ -144,7 +153,7 @@ def test_rewards_are_the_reference(V: int, k: int, m: int, d: int, way: str) -> 
     weights = np.random.default_rng(1).uniform(0, 2, V)
     for alpha in (0.05, 1.0):
         want = wanted(which, views, states, alpha)
-        prepared = kernel.prepare(tensors(which, views, np.float64 if way == "float64" else np.float32))
+        prepared = ready(which, views, way)
         together, single = paid(prepared, *there(weights, states), way, alpha=alpha)
         error = 1e-12 if way == "float64" else 1e-5
         np.testing.assert_allclose(single, want, atol=error)
@@ -169,7 +178,7 @@ def test_states_come_in_a_frame_and_bad_ones_earn_nothing(m: int, way: str) -> N
     raw[5] = mean + 1e9
     want = wanted(which, views, np.clip((raw - mean) * scale, -10, 10))
     raw[7, 3], raw[9, 0], want[:, [7, 9]] = np.nan, np.inf, 0
-    prepared = kernel.prepare(tensors(which, views, np.float64 if way == "float64" else np.float32))
+    prepared = ready(which, views, way)
     frame = kernel.Frame(*there(mean, scale), 10.0)
     together, single = paid(prepared, *there(np.array([2.0, 0.5]), raw), way, frame)
     np.testing.assert_allclose(single, want, atol=1e-6)
