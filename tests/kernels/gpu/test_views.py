@@ -121,7 +121,7 @@ def wanted(which: Any, views: Any, states: Any, alpha: float = judge.STEP) -> An
 
 
 def ready(which: Any, views: Any, way: str) -> kernel.Prepared:
-    """Made ready for one way; on a GPU a single view is else taken for one clustering, which has programs of its own."""
+    """Made ready for one way; on a GPU one view alone would be one clustering, which has programs of its own."""
     given = tensors(which, views, np.float64 if way == "float64" else np.float32)
     _, k, m = given.centers.shape
     if way == "fused" and m > 1:
