@@ -34,7 +34,7 @@ ROOMS = {  # what is changed, and the tests that must notice; quick ones first
     "voronaut/helpers/npz.py": "tests/helpers/test_npz.py tests/bonuses/test_saving.py",
     "voronaut/helpers/files.py": "tests/helpers/test_files.py tests/training/test_folder.py tests/training/watching",
     "voronaut/adapters/payer.py": "tests/adapters/test_payer.py tests/adapters/sb3",
-    "voronaut/bonuses": "tests/bonuses tests/training/test_stack.py",
+    "voronaut/bonuses": "tests/bonuses tests/training/test_stack.py tests/training/test_absorb.py",
     "voronaut/learners": "tests/learners",
     "voronaut/learners/sac.py": "tests/learners/test_sac.py",
     "voronaut/adapters/sb3": "tests/adapters/sb3 tests/adapters/test_conformance.py",
