@@ -34,7 +34,7 @@ ROOMS = {  # what is changed, and the tests that must notice; quick ones first
     "voronaut/helpers/npz.py": "tests/helpers/test_npz.py tests/bonuses/test_saving.py",
     "voronaut/helpers/files.py": "tests/helpers/test_files.py tests/training/test_folder.py tests/training/watching",
     "voronaut/adapters/payer.py": "tests/adapters/test_payer.py tests/adapters/sb3",
-    "voronaut/bonuses": "tests/bonuses tests/training/test_stack.py",
+    "voronaut/bonuses": "tests/bonuses tests/training/test_stack.py tests/training/test_absorb.py",
     "voronaut/learners": "tests/learners",
     "voronaut/learners/sac.py": "tests/learners/test_sac.py",
     "voronaut/adapters/sb3": "tests/adapters/sb3 tests/adapters/test_conformance.py",
@@ -121,7 +121,7 @@ def room_of(path: str) -> str:
     return max((room for room in ROOMS if path.startswith(room)), key=len)
 
 
-def ordered(path: str, known: dict[str, Any]) -> list[str]:
+def ordered(path: str, known: dict[str, float]) -> list[str]:
     """The files of tests of a room: the mirror of the changed file, then those that import it, then the quick ones."""
     room = [HOME / part for part in ROOMS[room_of(path)].split()]
     files = {f for part in room for f in ([part] if part.is_file() else part.rglob("test_*.py"))}
@@ -132,7 +132,7 @@ def ordered(path: str, known: dict[str, Any]) -> list[str]:
         return (
             file.stem != MIRRORS.get(stem, f"test_{stem}"),
             not named,
-            known.get(str(file.relative_to(HOME)), {}).get("cpu", 0),
+            known.get(str(file.relative_to(HOME)), 0),
         )
 
     return [str(file.relative_to(HOME)) for file in sorted(sorted(files), key=key)]
@@ -197,8 +197,8 @@ def child(copy: Path, test: str, limit: float, mutated: str, plainly: bool) -> N
     os._exit(int(pytest.main([*words, test], plugins=[Noted(copy)])))
 
 
-def check(copy: Path, test: str, limit: float, mutated: str = "", *, plainly: bool = False) -> tuple[str, float, float]:
-    """What the tests of a file say ("survived", "killed", "killed by time"); seconds that passed, and that were worked.
+def check(copy: Path, test: str, limit: float, mutated: str = "", *, plainly: bool = False) -> tuple[str, float]:
+    """What the tests of a file say ("survived", "killed", "killed by time"), and the seconds that were worked.
 
     The limit is of worked seconds, so that a busy machine kills nothing; one that waits for ever has ten times as many.
     """
@@ -221,7 +221,7 @@ def check(copy: Path, test: str, limit: float, mutated: str = "", *, plainly: bo
     timed = overdue or (os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL))
     fine = os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 5)  # 5: all of them are skipped
     said = "killed by time" if timed else "survived" if fine else "killed"
-    return said, round(time.monotonic() - started, 1), round(used.ru_utime + used.ru_stime, 1)
+    return said, round(used.ru_utime + used.ru_stime, 1)
 
 
 def copied(folder: Path) -> Path:
@@ -249,7 +249,7 @@ def tried_plainly(copy: Path, path: str, source: str, test: str) -> dict[str, An
     """What half a minute without numba's compiler says; None unless a test fails, and only with the change."""
     (copy / "failed").unlink(missing_ok=True)
     (copy / path).write_text(source)
-    outcome, _, worked = check(copy, test, 30, mutated=path, plainly=True)
+    outcome, worked = check(copy, test, 30, mutated=path, plainly=True)
     shutil.copy2(HOME / path, copy / path)
     if outcome != "killed" or not (copy / "failed").exists():
         return None
@@ -258,7 +258,7 @@ def tried_plainly(copy: Path, path: str, source: str, test: str) -> dict[str, An
     return {"outcome": "killed", "by": by, "cpu": worked, "compiled": False} if fine else None
 
 
-def tried(copy: Path, path: str, source: str, known: dict[str, Any], patience: float) -> dict[str, Any]:
+def tried(copy: Path, path: str, source: str, known: dict[str, float], patience: float) -> dict[str, Any]:
     """Run the tests of the room against the changed file until one fails, which must not do so without the change."""
     plainly = path.startswith(COMPILED) and tried_plainly(copy, path, source, ordered(path, known)[0])
     if plainly:
@@ -267,25 +267,18 @@ def tried(copy: Path, path: str, source: str, known: dict[str, Any], patience: f
     for test in ordered(path, known):
         (copy / "failed").unlink(missing_ok=True)
         (copy / path).write_text(source)
-        outcome, _, worked = check(copy, test, 120 + 4 * known.get(test, {"cpu": 60})["cpu"], mutated=path)
+        outcome, worked = check(copy, test, 120 + 4 * known.get(test, 60), mutated=path)
         shutil.copy2(HOME / path, copy / path)
         spent += worked
         if outcome != "survived":
             by = (copy / "failed").read_text() if (copy / "failed").exists() else test
-            known[test] = known.get(test) or measured(copy, test)
+            if check(copy, by, 1800)[0] != "survived":
+                sys.exit(f"{by} fails without any change: mend that first.\n{(copy / 'said').read_text()[-3000:]}")
             return {"outcome": outcome, "by": by, "cpu": round(spent, 1)}
+        known[test] = worked
         if spent > patience:
             return {"outcome": "survived", "until": test, "cpu": round(spent, 1)}
     return {"outcome": "survived", "cpu": round(spent, 1)}
-
-
-def measured(copy: Path, test: str) -> dict[str, float]:
-    """How long tests take that pass without any change. Tests that fail anyway would kill every mutant."""
-    outcome, seconds, worked = check(copy, test, 1800)
-    if outcome != "survived":
-        sys.exit(f"{test} fails without any change: mend that first.\n{(copy / 'said').read_text()[-3000:]}")
-    print(f"{'unchanged':<14} {worked:>6} s  {test}", flush=True)
-    return {"seconds": seconds, "cpu": worked}
 
 
 def main() -> None:
@@ -298,7 +291,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="those that survived, once more")
     parser.add_argument("--out", type=Path, default=Path("mutants.json"))
     args = parser.parse_args()
-    known = json.loads(args.out.read_text()) if args.out.exists() else {"unchanged": {}, "mutants": {}}
+    known = json.loads(args.out.read_text()) if args.out.exists() else {"seconds": {}, "mutants": {}}
     copy = copied(args.out.resolve().with_suffix(".copy"))
     warm(copy)
     for path, place in drawn(args.count, args.seed, args.only):
@@ -307,7 +300,7 @@ def main() -> None:
         before = known["mutants"].get(key, {}).get("outcome")
         if before and not (args.again and before == "survived"):
             continue
-        found = known["mutants"][key] = tried(copy, path, source, known["unchanged"], args.patience)
+        found = known["mutants"][key] = tried(copy, path, source, known["seconds"], args.patience)
         args.out.write_text(json.dumps(known, indent=1))
         print(f"{found['outcome']:<14} {found['cpu']:>6} s  {key}", flush=True)
     outcomes = [one["outcome"] for one in known["mutants"].values()]

@@ -25,6 +25,7 @@ FADE = 0.01  # b: one win adds b to a usage; usage is forgotten over k/b states
 CROWDED = 4.0  # a cluster used this many times as much as the least used one is split
 RATE = 1e-3  # of the running margin: about the last thousand states
 CLIP = 10.0  # running margins: a larger margin counts as that, so that a few outliers are no scale
+ROUNDED = 2.0**-17  # a deviation of rewards up to this may be float32's rounding: no unit, and nothing is paid
 BESIDE = 0.1  # of the way from the crowded center to the state: there the new center is put
 
 
@@ -129,6 +130,6 @@ def reward(view: View, state: Array, step_size: float = STEP) -> float:
 
 
 def bonus(views: list[View], which: Columns, deviations: Array, state: Array, step_size: float = STEP) -> float:
-    """Σ_v r_v / σ_v over all views of a whole state (d,): each view in its own running deviation. σ_v = 0 pays 0."""
+    """Σ_v r_v / σ_v over all views of a whole state (d,): each view in its own running deviation, if it has one."""
     paid = [reward(view, state[own], step_size) for view, own in zip(views, which, strict=True)]
-    return float(sum(r / sigma for r, sigma in zip(paid, deviations, strict=True) if sigma > 0))
+    return float(sum(r / sigma for r, sigma in zip(paid, deviations, strict=True) if sigma > ROUNDED))

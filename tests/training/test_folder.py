@@ -148,6 +148,17 @@ def test_with_every_checkpoint_damaged_only_the_users_word_starts_again(
         loop.train(CONFIG, cut, restart=True)
 
 
+def test_what_cannot_be_made_longer_may_start_again_longer(cut: Path) -> None:
+    longer, before = small(seeds=1, bonuses=["kme"], steps=2 * CONFIG.steps), (cut / "config.json").read_bytes()
+    damaged(cut)
+    with pytest.raises(ValueError, match="--restart"):
+        loop.train(longer, cut, resume=True)
+    with pytest.raises(loop.Stopped):
+        loop.train(longer, cut, resume=True, restart=True, deadline=time.monotonic() - 1)
+    assert (cut / "before-1" / "config.json").read_bytes() == before != (cut / "config.json").read_bytes()
+    assert len(rows(cut, "kme-0")) == 1 and len(rows(cut / "before-1", "kme-0")) == 3
+
+
 def main_train(out: Path, *more: str) -> int:
     """CONFIG from the command line."""
     words = [*TRAIN, "--bonus", "kme", "--out", str(out), *more]

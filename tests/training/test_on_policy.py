@@ -59,6 +59,14 @@ def test_seconds_of_the_log_are_those_that_passed(monkeypatch: pytest.MonkeyPatc
         assert min(row[name] for name in names) > 0 and sum(row[name] for name in names) < next(ticks) - began
 
 
+def test_the_seconds_of_a_method_are_of_paying_and_of_absorbing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trainer(1)
+    paid, _ = made.bonuses.pay(made.next_states, made.done)
+    monkeypatch.setattr(made.bonuses, "pay", lambda *_: (paid, np.array([1.0])))
+    monkeypatch.setattr(made.bonuses, "absorb", lambda *_: np.array([2.0]))
+    assert [row["method_bonus_seconds"] for row in made.turn()] == [3.0, 3.0]
+
+
 def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     noises: list[NDArray[np.floating]] = []
     orders: list[NDArray[np.int32]] = []

@@ -44,6 +44,13 @@ def test_equal_to_one_by_one(name: str, how: dict[str, Any]) -> None:
     assert [set(m) for m in together.metrics()] == [set(bonus.metrics()) for bonus in alone]
 
 
+def test_one_state_of_each_run() -> None:
+    together, states = Stack(members("hash")), np.random.default_rng(0).normal(size=(RUNS, 4))
+    together.update(states)
+    wanted = [member.rewards(state) for member, state in zip(together.members, states, strict=True)]
+    np.testing.assert_array_equal(together.rewards(states), wanted)
+
+
 def test_bad_states_go_one_by_one() -> None:
     together = Stack([RND(dim=2, seed=s, hidden=8, features=4, on_bad="drop") for s in range(2)], mapped=True)
     states = np.ones((2, 5, 2))

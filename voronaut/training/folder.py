@@ -71,7 +71,7 @@ def check(config: Config, out: Path, *, resume: bool, restart: bool) -> bool:
     differ = sorted(key for key in mine | theirs if mine.get(key) != theirs.get(key))
     if differ == ["steps"] and not restart:
         _check_more(config, out, theirs["steps"], resume=resume)
-    elif differ:
+    elif differ and (differ != ["steps"] or (out / FINISHED).exists()):
         raise ValueError(f"{out} holds another experiment (it differs in {', '.join(differ)}). Choose another --out.")
     if finished(config, out):
         if restart:
@@ -220,6 +220,7 @@ def go_on(trainer: Trainer, out: Path, *, restart: bool) -> None:
         return
     kept = checkpoint.saved(out / CHECKPOINTS)
     begin = "Add --restart to begin again from 0; what is there is moved to a folder of its own."
+    begin = "Choose another --out." if (out / FINISHED).exists() else begin
     if kept:
         after = int(kept[0].stem)
         raise ValueError(f"{shortest} has {lines} lines, but the oldest checkpoint was made after {after}. {begin}")

@@ -114,6 +114,16 @@ def test_it_learns_and_pays_what_the_plain_views_do(
     assert learned["bad"] == 4 * spoilt and learned["updates"] == 4 and learned["absorbed"] == 40 + 2 * 55
 
 
+def test_rewards_that_are_rounding_are_no_unit() -> None:
+    mine = make(4, 60, np.float32)
+    mine.update(there(stream(40)))
+    mine.deviations.fill_(2e-8)  # as seen where every state has a center of its own
+    mine._measure(mine.views.centers[0, :1], torch.tensor(0, device=DEVICE))
+    assert not mine.rewards(there(stream(20, seed=1))).any()
+    again = OnDeviceViews(mine.learned(), step_size=STEP, seed=SEED, sample_size=SIZE, device=DEVICE)
+    assert not again.weights.any() and again.deviations.any()
+
+
 @needs_triton
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
 @pytest.mark.parametrize("m", [1, 2, 4])

@@ -105,7 +105,8 @@ def test_replay_is_the_share_it_says_and_counts_add_up() -> None:
     [
         ({"balance": "Auto"}, 'balance.*"auto".*Auto'), ({"step_size": "car"}, "step_size"),
         ({"replay": 1.0}, "replay.*share"), ({"replay": -0.1}, "replay"), ({"replay": "half"}, "replay"),
-        ({"normalize": "yes"}, "normalize"),
+        ({"normalize": "yes"}, "normalize"), ({"step_size": 0.0}, "step_size"), ({"step_size": 1.0}, "step_size"),
+        ({"balance": -0.1}, "balance"),
     ],
 )  # fmt: skip
 def test_bad_choices_are_named(options: dict[str, Any], words: str) -> None:

@@ -140,6 +140,17 @@ def test_the_bonus_has_deviation_one_and_nothing_is_paid_before_the_first_update
     assert 0.8 < kme.rewards(np.concatenate(states[-5:])).std() < 1.25
 
 
+@pytest.mark.parametrize("updates", [1, 12])
+def test_rewards_that_are_rounding_are_no_unit(updates: int) -> None:
+    """Fewer states than clusters: each has a center of its own and earns 0, or what float32 rounds, 1e-8."""
+    kme, (states, others) = made("whole", dtype="float32"), stream(3, 2)
+    for _ in range(updates):
+        kme.update(states)
+    assert not kme.rewards(states).any() and not kme.rewards(others).any()  # once 1e7
+    kme.update(others)
+    assert 0 < np.abs(kme.rewards(others)).mean() < 20
+
+
 def test_deviations_are_means_of_ten_updates_and_then_follow() -> None:
     memory, sizes = Viewed(made("singles").settings), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     paid = np.outer(sizes, [-1.0, 1.0, -1.0, 1.0])  # (views, states), deviations 1 to 6

@@ -84,6 +84,19 @@ def test_clusters_that_coincide(tiles: Any) -> None:
 
 
 @pytest.mark.parametrize("tiles", WAYS)
+def test_a_tie_goes_to_the_lowest_index(tiles: Any) -> None:
+    """Between clusters 2 and 18, a block of 16 later; only the first has another neighbour, which it leaves."""
+    centers, counts = np.zeros((20, 2), np.float32), np.ones(20, int)
+    places = [20.0 + 4 * (i // 2) for i in range(16)] * np.resize([1, -1], 16)
+    centers[np.delete(np.arange(20), [2, 18, 5, 9]), 0], centers[9] = places, (-0.5, 40)
+    centers[[2, 18, 5], 0] = 0, 2, -1.5  # the mean is (0, 2): nothing is rounded
+    states = np.array([[1, 0]], np.float32)
+    want = wanted(centers, counts, states, RULES)
+    assert abs(want - wanted(np.roll(centers, 4, axis=0), counts, states, RULES)) > 1e-3  # or it would show nothing
+    close(paid(centers, counts, states, RULES, tiles), want, centers)
+
+
+@pytest.mark.parametrize("tiles", WAYS)
 def test_a_moved_center_that_lands_on_another(tiles: Any) -> None:
     """Where the identity for moved distances cancels, they come from differences."""
     centers, _, _ = world(20, 17, 1)
@@ -106,6 +119,16 @@ def test_near_ties_fall_as_in_the_reference(tiles: Any) -> None:
     counts = np.ones(32, np.int64)
     got, want = paid(centers, counts, states, RULES, tiles), wanted(centers, counts, states, RULES)
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=2e-4)  # gaps of 1e-3 between coordinates of 5, known to 5e-7
+
+
+@needs_triton
+def test_what_is_given_away_for_rounding_is_what_its_parts_may_lose() -> None:
+    """Of 64 dimensions in units of ‖s‖‖μ‖: larger bounds cost time, and no test would see that smaller ones err."""
+    from voronaut.kernels.gpu.fused import winners
+
+    left_out, sums, too_small = 3 * 2.0**-22, 3 * 64 / 8 * 2.0**-23, 64 * 2.0**-25 / (0.5 * np.sqrt(64))
+    assert winners.product_rounding(64) == pytest.approx(left_out + sums + 2 * too_small)
+    assert winners.rounding(64) - winners.product_rounding(64) == pytest.approx(5 * 2.0**-23)
 
 
 @pytest.mark.parametrize("tiles", WAYS)

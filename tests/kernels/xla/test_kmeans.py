@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -185,6 +186,15 @@ def test_centers_that_are_not_finite_do_not_loop_for_ever():
     clusters, states = world(5, 2, 20)
     clusters.centers[:] = np.nan
     assert int(moved(narrow(clusters), states.astype(np.float32), chunk=8).counts.sum()) == clusters.counts.sum() + 20
+
+
+def test_a_chunk_is_done_as_soon_as_nothing_changes(monkeypatch):
+    """Guesses that are right are made again twice: once to move the centers, once to see that nothing changes."""
+    weights, asked, centers = xla.weights, [], 10 * jnp.arange(8.0)[:, None]
+    monkeypatch.setattr(xla, "weights", lambda *given: asked.append(True) or weights(*given))
+    with jax.disable_jit():
+        moved(xla.Clusters(centers, jnp.ones(8, int)), centers + 1, chunk=8)
+    assert len(asked) == 1 + 2
 
 
 def test_a_small_frozen_chunk_is_close_to_the_sequence():

@@ -23,6 +23,13 @@ def test_data_starts_at_distinct_states_of_the_first_batch():
     np.testing.assert_array_equal(lowest, batch(1, 40)[np.argsort(chances)[:8]])
 
 
+def test_the_sample_holds_all_good_states_in_their_order_until_it_is_full():
+    states, good, sample = batch(0, 7), np.arange(7) != 1, jnp.zeros((6, 3))
+    for seen, part in ((0, slice(0, 3)), (2, slice(3, 7))):
+        sample = stream.resample(sample, float(seen), states[part], good[part], jnp.full((2, len(good[part])), 0.99))
+    np.testing.assert_array_equal(sample, states[good])
+
+
 def test_every_state_is_in_the_sample_with_the_same_probability():
     size, parts, keys = 50, 8, jax.random.split(jax.random.key(0), 400)
 

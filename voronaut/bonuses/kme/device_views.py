@@ -59,7 +59,7 @@ class OnDeviceViews:
         sample = np.zeros((sample_size, self.mean.shape[0]), learned["centers"].dtype)
         sample[: len(learned["sample"])] = learned["sample"]
         self.sample, self.dtype, self.dim = self._tensor(sample), self.views.centers.dtype, self.mean.shape[0]
-        self.weights = inverse(self.deviations) * inverse(self.deviation)
+        self.weights = self._units() * inverse(self.deviation)
         self.prepared = kernel.prepare(self.views)
         self._key = int(np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)[0].astype(np.int64))
         self._started = int(learned["frame.states.seen"]) > 0
@@ -183,9 +183,13 @@ class OnDeviceViews:
         rate = (1 / self.updates.clamp(min=1).double()).clamp(min=RATE) * (many > 0)
         paid = kernel.each(self.prepared, rows, self.step_size).double().t()  # (n, V)
         self.deviations += rate * (moments(paid, these)[1].sqrt() - self.deviations)
-        units = inverse(self.deviations)
+        units = self._units()
         self.deviation += rate * (moments((paid @ units)[:, None], these)[1][0].sqrt() - self.deviation)
         self.weights.copy_(units * inverse(self.deviation))
+
+    def _units(self) -> Tensor:
+        """1/σ of each view; 0 where it may be rounding."""
+        return inverse(self.deviations * (self.deviations > judge.ROUNDED))
 
 
 def inverse(deviation: Tensor) -> Tensor:

@@ -69,14 +69,18 @@ class Viewed:
         self.updates += 1
         rate, each = max(RATE, 1 / self.updates), np.asarray(each, np.float64)
         self.deviations = self.deviations + rate * (each.std(axis=1) - self.deviations)
-        total = (each * inverse(self.deviations)[:, None]).sum(axis=0)
+        total = (each * self.units()[:, None]).sum(axis=0)
         self.deviation += rate * (float(total.std()) - self.deviation)
+
+    def units(self) -> NDArray[np.float64]:
+        """1/σ of each view, (V,); 0 where it may be rounding, as with a center for every state."""
+        return inverse(self.deviations * (self.deviations > views.ROUNDED))
 
     def weights(self) -> NDArray[np.float64]:
         """What each view's rewards are multiplied by, (V,)."""
         if not self.settings.normalize_bonus:
             return np.ones(len(self.columns))
-        return inverse(self.deviations) * inverse(np.array(self.deviation))
+        return self.units() * inverse(np.array(self.deviation))
 
     def prepared(self) -> Any:
         """The views as the kernel wants them."""
