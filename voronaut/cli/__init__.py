@@ -28,7 +28,7 @@ EXPERIMENTS = {
     "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
     "loops": "MountainCarContinuous and MiniGrid's DoorKey with Stable-Baselines3, with Voronaut and without",
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
-    "chunks": "what absorbing a stream in chunks changes: with frozen assignments, and exactly, as on a GPU",
+    "chunks": "what absorbing a stream in chunks would change (over: figure and table are redrawn)",
     "balance": "rules that balance clusters, on fixed laws and on streams that move",
     "noise": "a small pair on Cheetah with 20 coordinates of pure noise, with views and with one clustering",
 }
@@ -143,7 +143,7 @@ def _add_reproduce(menu: Any) -> None:
         action="append",
         default=[],
         metavar="TASK",
-        help="a task or a cell such as cheetah-run-paper; of entropy a part, of chunks a stream; repeatable",
+        help="a task or a cell such as cheetah-run-paper; of entropy a part; repeatable",
     )
     add("--method", action="append", dest="methods", metavar="NAME", help="none, kme, rnd or re3; repeatable (all)")
     add("--cells", action="append", metavar="CELL:METHOD+METHOD,…", help="of hard: cells and, behind a colon, methods "
@@ -154,7 +154,7 @@ def _add_reproduce(menu: Any) -> None:
         "--steps",
         type=_number,
         metavar="N",
-        help="steps per run (exploration: 5e6, sb3: 1e6, else 2e6); points or states of entropy and chunks",
+        help="steps per run (exploration: 5e6, sb3: 1e6, else 2e6); points of entropy",
     )
     add("--budget", type=_duration, metavar="25m", help="stop at a checkpoint after this time, such as 90s, 25m or 2h")
     add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
