@@ -1,4 +1,4 @@
-"""The rewards of `voronaut.views` for XLA: pure functions of all views of one run, to be jitted and vmapped over runs."""
+"""The rewards of `voronaut.views` for XLA: pure functions of all views of one run, to be jitted and vmapped."""
 
 import functools
 from typing import Any, NamedTuple
