@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 K, D, N, STEP, BALANCE = 6, 3, 40, 0.1, 0.02
 make = functools.partial(vj.init, D, clusters=K, step_size=STEP, balance=BALANCE)
 rewards, metrics = jax.jit(vj.rewards), jax.jit(vj.metrics)
-update = jax.jit(vj.update, static_argnames=("chunk", "frozen"))
+update = jax.jit(vj.update, static_argnames="chunk")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -43,17 +43,10 @@ def shuffled(states, key):
     return states[np.argsort(np.asarray(jax.random.uniform(key, (4, len(states))))[0], kind="stable")]
 
 
-def sequence(clusters, states, chunk=1):
-    """Assign, move and count in the given order, each chunk assigned before it is absorbed; bad states passed over."""
-    for start in range(0, len(states), chunk):
-        part = states[start : start + chunk]
-        part = part[np.isfinite(part).all(axis=1)] if chunk == 1 else part
-        chosen = [ref.assign(clusters, state, BALANCE) for state in part]
-        centers, counts = clusters.centers.copy(), clusters.counts.copy()
-        for i, state in zip(chosen, part, strict=True):
-            centers[i] = STEP * state + (1 - STEP) * centers[i]
-            counts[i] += 1
-        clusters = ref.Clusters(centers, counts)
+def sequence(clusters, states):
+    """Assign, move and count in the given order; bad states are passed over."""
+    for state in states[np.isfinite(states).all(axis=1)]:
+        clusters = ref.absorb(clusters, state, STEP, BALANCE)
     return clusters
 
 
@@ -74,23 +67,15 @@ def wanted_rewards(state, states):
 # ---- the same numbers ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "objective, init, chunk, frozen",
-    [
-        ("sqrt", "zeros", None, False),
-        ("log", "data", 1, False),
-        ("sqrt", "data", 16, False),
-        ("log", "zeros", 16, True),
-    ],
-)
-def test_float64_equals_the_reference_over_several_rollouts(objective, init, chunk, frozen):
+@pytest.mark.parametrize("objective, init, chunk", [("sqrt", "zeros", None), ("log", "data", 1), ("sqrt", "data", 16)])
+def test_float64_equals_the_reference_over_several_rollouts(objective, init, chunk):
     with jax.enable_x64(True):
         state = make(objective=objective, init=init, dtype="float64")
         for t in range(3):
             states, key = batch(t).astype(np.float64), jax.random.key(t)
-            before, state = state, update(state, states, key, chunk=chunk, frozen=frozen)
+            before, state = state, update(state, states, key, chunk=chunk)
             if t > 0 or init == "zeros":  # where "data" starts is checked below
-                after = sequence(reference(before), shuffled(states, key), chunk if frozen else 1)
+                after = sequence(reference(before), shuffled(states, key))
                 np.testing.assert_allclose(state.centers, after.centers, atol=1e-12)
                 np.testing.assert_array_equal(state.counts, after.counts)
             np.testing.assert_allclose(rewards(state, states), wanted_rewards(state, states), atol=1e-10)
@@ -107,16 +92,6 @@ def test_a_loss_may_learn_on_the_way():
     later = update(state, states, key)
     np.testing.assert_allclose(
         jax.jit(jax.grad(loss))(1.0), jax.jit(jax.grad(lambda s: vj.rewards(later, s * states).sum()))(1.0), rtol=1e-4
-    )
-
-
-def test_frozen_chunks_are_64_states_everywhere():
-    state, key = update(make(), batch(), jax.random.key(0)), jax.random.key(1)
-    many = batch(1, 200)
-    jax.tree.map(
-        np.testing.assert_array_equal,
-        update(state, many, key, frozen=True),
-        update(state, many, key, frozen=True, chunk=64),
     )
 
 

@@ -81,12 +81,11 @@ def rewards(state: State, next_states: Any, *, block: int = 4096) -> Array:
     return jnp.where(good & _has_clusters(state), paid, 0).reshape(shape)
 
 
-def update(state: State, next_states: Any, key: Array, *, chunk: int | None = None, frozen: bool = False) -> State:
+def update(state: State, next_states: Any, key: Array, *, chunk: int | None = None) -> State:
     """One shuffled pass of online k-means over the states (..., d), one after the other (Eqs. 4 to 6).
 
     `chunk` states are treated at once (None: 1 on a CPU, 64 on an accelerator), which changes how long it takes and
-    nothing else. With `frozen` a chunk (None: 64) is assigned to the clusters as they were before it, which is faster,
-    and leads to other rewards. States that are not finite are passed over and counted; no gradient goes through.
+    nothing else. States that are not finite are passed over and counted; no gradient goes through.
     """
     flat, _ = _flat(state, next_states)
     if isinstance(key, int):
@@ -101,10 +100,8 @@ def update(state: State, next_states: Any, key: Array, *, chunk: int | None = No
     states, good = _relative(state, flat)
     seen = _seen(state)
     state = _started(state, states, good, chances[1])
-    clusters = kmeans.update(
-        _clusters(state), states, step_size=state.step_size, balance=state.balance, good=good, frozen=frozen,
-        chunk=kmeans.default_chunk(frozen=frozen) if chunk is None else chunk,
-    )  # fmt: skip
+    numbers = {"step_size": state.step_size, "balance": state.balance}
+    clusters = kmeans.update(_clusters(state), states, **numbers, chunk=chunk, good=good)
     return _replace(
         state,
         centers=clusters.centers,

@@ -1,10 +1,10 @@
 """The benchmarks run (small) and write what they promise. No time is judged here."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import jax
 import pytest
 
 from voronaut.bench import bonuses, kernels, measure, sac, train
@@ -32,24 +32,32 @@ def test_bonuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(name in text for name in ("none", "kme", "rnd", "re3", "hash"))
 
 
+@pytest.fixture
+def quick_compilation() -> Iterator[None]:
+    """Programs run for milliseconds here and compile for seconds."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.mark.usefixtures("quick_compilation")
 def test_sac_beside_its_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
-
-    def taken(work: dict[str, Callable[[], Any]], budget: float) -> dict[str, float]:
-        return {name: call() or 1.0 for name, call in work.items()}
 
     monkeypatch.setattr(sac, "SIZES", {"8 × 8, batch 4": (8, 4)})
     monkeypatch.setattr(sac, "KEPT", 64)
     monkeypatch.setattr(sac, "TURN", 64)
-    monkeypatch.setattr(
-        sac.measure, "seconds", lambda work, budget: {name: call() or 1.0 for name, call in work.items()}
-    )
+    for each in (sac.own(8, 4, 2), sac.rival("stable_baselines3", 8, 4)):
+        each()
+    for name in ("own", "rival"):
+        monkeypatch.setattr(sac, name, lambda *given: lambda: None)
+    monkeypatch.setattr(sac.measure, "seconds", lambda work, budget: dict.fromkeys(work, 1.0))
     steps = sac.step_rows()
     assert [row["SB3 / this"] for row in steps][-3:] == [1, 1, 2]  # of a pair two agents take the step
     share = train.with_share(sac.turner("kme", {"clusters": 8})())
     assert 0 < share["bonus %"] < 100 and share["seconds"] > share["collect"] > 0
-    text = sac.text(steps, [{"": "kme", **share}])
-    assert "this, as SB3, 8 × 8, batch 4" in text and "bonus %" in text
+    *_, shown, _, shares = sac.parts(steps, [{"": "kme", **share}])
+    assert "this, as SB3, 8 × 8, batch 4" in measure.table(shown) and "bonus %" in measure.table(shares)
 
 
 def test_tables_are_markdown() -> None:

@@ -22,7 +22,7 @@ def test_weights_move_the_border_in_one_dimension() -> None:
     np.testing.assert_allclose(cells.volumes, [0.4, 0.6], atol=0.004)
     assert cells.of(np.array([[0.39], [0.41]])).tolist() == [0, 1]
     np.testing.assert_allclose(cells.density(np.array([[0.1], [0.9]])), [1 / 0.8, 1 / 1.2], rtol=0.01)
-    assert cells.masses(np.array([[0.1], [0.2], [0.3], [0.9]])).tolist() == [0.75, 0.25]
+    assert cells.of(np.array([[0.1], [0.2], [0.3], [0.9]])).tolist() == [0, 0, 0, 1]
 
 
 def test_outside_the_box_there_is_nothing_and_the_box_has_its_unit() -> None:

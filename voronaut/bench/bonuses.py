@@ -11,7 +11,6 @@ import numpy as np
 from voronaut import presets
 from voronaut.bench import measure
 from voronaut.bonuses import BONUSES, bonus_class
-from voronaut.helpers import machine
 
 DIM = 17
 BATCHES = (1024, 4096, 16_384)
@@ -24,17 +23,12 @@ def one_thread() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def make(name: str) -> Any:
-    """A bonus with the paper's numbers."""
-    return bonus_class(name)(dim=DIM, seed=0, **getattr(presets.paper(), name, {}))
-
-
 def cost(size: int, budget: float) -> dict[str, dict[str, float]]:
     """Seconds of `rewards` and `update` of every bonus on a batch that resembles what it has seen."""
     states = np.random.default_rng(0).normal(size=(size, DIM)).astype(np.float32)
     work: dict[str, Callable[[], Any]] = {}
     for name in BONUSES:
-        bonus = make(name)
+        bonus = bonus_class(name)(dim=DIM, seed=0, **getattr(presets.paper(), name, {}))
         bonus.update(states)
         work[f"{name} rewards"] = partial(bonus.rewards, states)
         work[f"{name} update"] = partial(bonus.update, states)
@@ -53,11 +47,9 @@ def run(folder: Path) -> str:
         for name, parts in costs[BATCHES[-1]].items()
     ]  # fmt: skip
     growth = [{"bonus": n, **{str(s): sum(costs[s][n].values()) for s in BATCHES}} for n in BONUSES]
-    text = "\n\n".join([
+    return measure.keep(folder, "bonuses", {"rollout": rows, "growth": growth}, [
         f"# Bonuses: seconds per rollout of {BATCHES[-1]} states, d = {DIM}, the paper's numbers, one CPU thread",
-        measure.table(rows),
+        rows,
         "## Growth with the batch (rewards and update together)",
-        measure.table(growth),
+        growth,
     ])  # fmt: skip
-    measure.keep(folder, "bonuses", {"machine": machine.describe(), "rollout": rows, "growth": growth}, text)
-    return text

@@ -21,7 +21,6 @@ from voronaut.entropy.clustering import start
 from voronaut.entropy.mixture.gaussians import CHUNK, ROOM
 from voronaut.entropy.mixture.softmax import normalise
 from voronaut.entropy.stream import FIRST, EntropyStream
-from voronaut.helpers import machine
 
 CLUSTERS = 300
 DIMS = (2, 8, 17, 64)
@@ -101,30 +100,20 @@ def run(folder: Path) -> str:
         grown = memory(neighbours.DIM)
         costs = [cost(dim) for dim in DIMS]
         beside = neighbours.sweep(whole, NEIGHBOUR_SIZES)
-    result = {"machine": machine.describe(), "room": ROOM, "cost": costs, "kNN": beside, "memory": grown}
-    text = tables(result)
-    measure.keep(folder, "entropy", result, text)
+    result = {"room": ROOM, "cost": costs, "kNN": beside, "memory": grown}
     plot(result, folder / "entropy.png")
-    return text
-
-
-def tables(result: dict[str, Any]) -> str:
-    """What was measured, in Markdown."""
-    return "\n\n".join(
-        [
-            f"# Entropy of a stream: seconds per million points, {CLUSTERS} clusters, float64 rows, one thread",
-            "`floor` = `clustering` (one pass over the points) + `EM` (bare matrix products and softmax of both "
-            "paths). Aim: stream/floor ≤ 2 at d = 17. `start` is spent once, in seconds.",
-            measure.table(result["cost"]),
-            f"## Exact kNN at equal n (d = {neighbours.DIM}, seconds, one thread, the stream's start included)",
-            "Third neighbour of every point by SciPy's cKDTree and by all pairs (scikit-learn, brute force with matrix "
-            f"products); the stream is held against the faster. Aim: {neighbours.AIM} x. "
-            + neighbours.verdict(result["kNN"]),
-            measure.table(neighbours.shown(result["kNN"])),
-            f"## Memory over the length of the stream (d = {neighbours.DIM})",
-            measure.table(neighbours.shown(result["memory"])),
-        ]
-    )
+    return measure.keep(folder, "entropy", result, [
+        f"# Entropy of a stream: seconds per million points, {CLUSTERS} clusters, float64 rows, one thread",
+        "`floor` = `clustering` (one pass over the points) + `EM` (bare matrix products and softmax of both "
+        "paths). Aim: stream/floor ≤ 2 at d = 17. `start` is spent once, in seconds.",
+        costs,
+        f"## Exact kNN at equal n (d = {neighbours.DIM}, seconds, one thread, the stream's start included)",
+        "Third neighbour of every point by SciPy's cKDTree and by all pairs (scikit-learn, brute force with matrix "
+        f"products); the stream is held against the faster. Aim: {neighbours.AIM} x. {neighbours.verdict(beside)}",
+        neighbours.shown(beside),
+        f"## Memory over the length of the stream (d = {neighbours.DIM})",
+        neighbours.shown(grown),
+    ])  # fmt: skip
 
 
 def plot(result: dict[str, Any], path: Path) -> None:

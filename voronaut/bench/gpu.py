@@ -172,8 +172,7 @@ def run(folder: Path) -> str:
         attempt(parts["wide"], partial(pay, k, dim, (WIDE_STATES,), rates))
         attempt(parts["wide update"], partial(learn, k, dim, ROLLOUTS[0]))
     result = {"machine": {**machine.describe(), **device()}, "ceilings": rates, **parts}
-    text = page(result)
-    measure.keep(folder, "gpu", result, text)
+    text = measure.keep(folder, "gpu", result, page(result))
     try:
         plot(result, folder / "gpu.png")
     except ImportError as error:
@@ -195,7 +194,7 @@ def device() -> dict[str, str]:
     return known
 
 
-def page(result: dict[str, Any]) -> str:
+def page(result: dict[str, Any]) -> list[Any]:
     """All tables."""
     rates = result["ceilings"]
     titles = {
@@ -205,14 +204,13 @@ def page(result: dict[str, Any]) -> str:
         "wide update": "## Update with many clusters",
         "rivals": "## A rollout: KME beside RND (trained on a quarter of it) and batch RE3, milliseconds",
     }
-    tables = [f"{title}\n\n{measure.table(result[name])}" for name, title in titles.items() if result[name]]
-    head = (
-        "# KME on a GPU\n\n"
+    return [
+        "# KME on a GPU",
         f"Ceilings of this device: float32 products {rates['float32'] / 1e12:.1f} Tflop/s, TF32 products "
         f"{rates['tf32'] / 1e12:.1f} Tflop/s, copies {rates['copy'] / 1e12:.2f} TB/s. The floor is the larger of "
-        "2kd flops and 4d + 4 bytes per state at these."
-    )
-    return "\n\n".join([head, *tables])
+        "2kd flops and 4d + 4 bytes per state at these.",
+        *(part for name, title in titles.items() if result[name] for part in (title, result[name])),
+    ]
 
 
 def redraw(folder: Path) -> str:

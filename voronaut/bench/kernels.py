@@ -10,7 +10,6 @@ import numpy as np
 
 from voronaut import views as judge
 from voronaut.bench import measure
-from voronaut.helpers import machine
 from voronaut.kernels import cpu
 from voronaut.kernels.compiled import compiled
 from voronaut.kernels.cpu.distances import Floats, aligned, squared_distances
@@ -28,7 +27,7 @@ VIEWS = (
     (1, 17, 300),
     (1, 4, 300),
 )  # how many, of how many coordinates, clusters
-AIMS = {"update": "2x", "rewards": "4x at d = 17, 2x at d = 67", "step": "8x"}
+AIMS = "update 2x, rewards 4x at d = 17, 2x at d = 67, step 8x"
 
 
 @compiled
@@ -38,7 +37,7 @@ def floor_rows(states: Floats, centers: Floats, out: Floats) -> None:
         squared_distances(centers, states[r], out)
 
 
-def cost(clusters: int, dim: int, states: int = STATES, budget: float = 3.0) -> dict[str, float]:
+def cost(clusters: int, dim: int, states: int = STATES, budget: float = 3.0) -> dict[str, Any]:
     """Microseconds per state of the floor and of each kernel, on clusters that have settled on Gaussian states."""
     rng = np.random.default_rng(0)
     batch = rng.normal(size=(states, dim)).astype(np.float32)
@@ -54,23 +53,17 @@ def cost(clusters: int, dim: int, states: int = STATES, budget: float = 3.0) -> 
         "rewards": lambda: cpu.rewards(prepared, batch, RULES),
         "step": lambda: cpu.step(centers, counts, kept, batch, RULES),
     }
-    return {name: took / states * 1e6 for name, took in measure.seconds(work, budget=budget).items()}
-
-
-def row(clusters: int, dim: int, micros: dict[str, float]) -> dict[str, Any]:
-    """A line of the table: times, and ratios to the floor."""
+    micros = {name: took / states * 1e6 for name, took in measure.seconds(work, budget=budget).items()}
     ratios = {f"{name}/floor": micros[name] / micros["floor"] for name in ("update", "rewards", "step")}
     return {"clusters": clusters, "dim": dim, **micros, **ratios}
 
 
-def view_cost(views: int, view_dim: int, clusters: int, states: int = STATES, budget: float = 3.0) -> dict[str, float]:
+def view_cost(views: int, view_dim: int, clusters: int, states: int = STATES, budget: float = 3.0) -> dict[str, Any]:
     """Microseconds per state of views, settled on Gaussian states, and beside them of 300 clusters without balance."""
     dim, rng, alone = max(views, view_dim), np.random.default_rng(0), Rules(STEP, 0.0)
     batch, columns = rng.normal(size=(states, dim)).astype(np.float32), judge.columns(dim, views, view_dim, 0)
-    centers = np.stack([judge.start(batch[:, own].astype(float), clusters, 0).centers for own in columns]).astype(
-        np.float32
-    )
-    now = cpu.views.Views(columns, centers, np.ones((views, clusters)), np.zeros(views))
+    centers = np.stack([judge.start(batch[:, own].astype(float), clusters, 0).centers for own in columns])
+    now = cpu.views.Views(columns, centers.astype(np.float32), np.ones((views, clusters)), np.zeros(views))
     one, ones, order = batch[:300].copy(), np.ones(min(300, states), np.int64), np.arange(states)
     for _ in range(3):
         now, one = cpu.views.update(now, batch, STEP), cpu.update(one, ones, batch, order, alone)[0]
@@ -83,56 +76,41 @@ def view_cost(views: int, view_dim: int, clusters: int, states: int = STATES, bu
         "one's rewards": lambda: cpu.rewards(prepared, batch, alone),
         "one's update": lambda: cpu.update(one, ones, batch, order, alone),
     }
-    return {name: took / states * 1e6 for name, took in measure.seconds(work, budget=budget).items()}
-
-
-def view_row(views: int, view_dim: int, clusters: int, micros: dict[str, float]) -> dict[str, Any]:
-    """A line of the table: times, and ratios to one clustering of the whole state."""
+    micros = {name: took / states * 1e6 for name, took in measure.seconds(work, budget=budget).items()}
     ratios = {f"{name}/one's": micros[name] / micros[f"one's {name}"] for name in ("rewards", "update")}
     return {"views": views, "coordinates": view_dim, "clusters": clusters, **micros, **ratios}
 
 
 def run(folder: Path) -> str:
     """Measure, keep tables and a plot in `folder`, and return the tables."""
-    grid = [row(k, d, cost(k, d)) for k in CLUSTERS for d in DIMS]
-    growth_k = [row(k, 17, cost(k, 17, budget=1.0)) for k in (50, 100, 200, 300, 600, 1200, 2400)]
-    growth_d = [row(300, d, cost(300, d, budget=1.0)) for d in (2, 4, 8, 16, 32, 64, 128)]
-    views = [view_row(*shape, view_cost(*shape)) for shape in VIEWS]
-    text = "\n\n".join(
-        [
-            f"# Kernels: microseconds per state, {STATES} float32 states, one thread",
-            "`update` includes rebuilding the gaps at its end. Aims at 300 clusters: "
-            + ", ".join(f"{name} {aim}" for name, aim in AIMS.items())
-            + ".",
-            measure.table(grid),
-            "## Growth with the number of clusters (d = 17)",
-            measure.table(growth_k),
-            "## Growth with the dimension (k = 300)",
-            measure.table(growth_d),
-            "## Views: many small clusterings at once",
-            "`one's`: 300 clusters of the whole state without balance, in the same run. All per state, `prepare` too. "
-            "Aims: rewards 5 µs for 67 pairs, 2 µs for 67 singles; for one view no more than `one's`.",
-            measure.table(views),
-        ]
-    )
-    result = {"machine": machine.describe(), "grid": grid, "growth_k": growth_k, "growth_d": growth_d, "views": views}
-    measure.keep(folder, "kernels", result, text)
+    grid = [cost(k, d) for k in CLUSTERS for d in DIMS]
+    growth_k = [cost(k, 17, budget=1.0) for k in (50, 100, 200, 300, 600, 1200, 2400)]
+    growth_d = [cost(300, d, budget=1.0) for d in (2, 4, 8, 16, 32, 64, 128)]
+    views = [view_cost(*shape) for shape in VIEWS]
+    result = {"grid": grid, "growth_k": growth_k, "growth_d": growth_d, "views": views}
     plot(result, folder / "kernels.png")
-    return text
+    return measure.keep(folder, "kernels", result, [
+        f"# Kernels: microseconds per state, {STATES} float32 states, one thread",
+        f"`update` includes rebuilding the gaps at its end. Aims at 300 clusters: {AIMS}.",
+        grid,
+        "## Growth with the number of clusters (d = 17)",
+        growth_k,
+        "## Growth with the dimension (k = 300)",
+        growth_d,
+        "## Views: many small clusterings at once",
+        "`one's`: 300 clusters of the whole state without balance, in the same run. All per state, `prepare` too. "
+        "Aims: rewards 5 µs for 67 pairs, 2 µs for 67 singles; for one view no more than `one's`.",
+        views,
+    ])  # fmt: skip
 
 
 def plot(result: dict[str, Any], path: Path) -> None:
     """Cost against k and against d on logarithmic axes: straight lines of slope 1 are linear growth."""
     from voronaut.helpers.plotting import figure
 
+    shown = (("growth_k", "clusters", "clusters k (d = 17)"), ("growth_d", "dim", "dimension d (k = 300)"))
     with figure(path, 2, (11, 4.2)) as axes:
-        for axis, key, variable, label in zip(
-            axes,
-            ("growth_k", "growth_d"),
-            ("clusters", "dim"),
-            ("clusters k (d = 17)", "dimension d (k = 300)"),
-            strict=True,
-        ):
+        for axis, (key, variable, label) in zip(axes, shown, strict=True):
             rows = result[key]
             x = [r[variable] for r in rows]
             for name in ("step", "rewards", "update", "floor"):

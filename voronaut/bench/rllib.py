@@ -4,13 +4,13 @@ The batch of all learners together stays the same, so two learners share one lea
 turns in PPO, so on two cores the two learners have a core each; there is no network between them.
 """
 
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from voronaut.bench import measure
+from voronaut.bench.measure import Clock
 from voronaut.helpers import machine
 
 BATCH, DIM, EPISODE = 8192, 17, 1000
@@ -60,27 +60,11 @@ def algorithm(learners: int, bonus: Any = None) -> Any:
 
 def iteration(made: Any) -> dict[str, float]:
     """Seconds of one iteration: all of it, and of it in learning (by the wall clock) and in the bonus."""
-    started = time.perf_counter()
-    clock = Clock(made.learner_group.update)
-    made.learner_group.update = clock
-    result = made.train()
+    whole, learning = Clock(made.train), Clock(made.learner_group.update)
+    made.learner_group.update = learning
+    logged = whole()["learners"]["__all_modules__"].get("bonus", {})
     del made.learner_group.update
-    logged = result["learners"]["__all_modules__"].get("bonus", {})
-    total = time.perf_counter() - started
-    return {"total": total, "learn": clock.seconds, "bonus": logged.get("seconds", 0.0)}
-
-
-class Clock:
-    """Adds up the seconds spent in a function."""
-
-    def __init__(self, call: Any) -> None:
-        self.seconds, self._call = 0.0, call
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        before = time.perf_counter()
-        result = self._call(*args, **kwargs)
-        self.seconds += time.perf_counter() - before
-        return result
+    return {"total": whole.seconds, "learn": learning.seconds, "bonus": logged.get("seconds", 0.0)}
 
 
 def row(learners: int, name: str, took: dict[str, float]) -> dict[str, Any]:
@@ -120,15 +104,12 @@ def run(folder: Path) -> str:
     ray.init(address="local", num_cpus=16, include_dashboard=False, log_to_driver=False, runtime_env=threads)
     lines = rows()
     ray.shutdown()
-    text = "\n\n".join(
-        [
-            "# RLlib: environment steps per second with 1 and 2 learners",
-            f"PPO, {BATCH} steps per iteration over all learners, {RUNNERS} env runners, d = {DIM}, 300 clusters, an "
-            f"environment that costs next to nothing, one thread per process, the fastest of {ROUNDS} iterations. All "
-            "processes share the cores named below and talk through shared memory and loopback: this shows what the "
-            "bonus costs and whether learners share their work, not how a cluster scales.",
-            measure.table(lines),
-        ]
-    )
-    measure.keep(folder, "rllib", {"machine": machine.describe() | {"ray": ray.__version__}, "rows": lines}, text)
-    return text
+    where = machine.describe() | {"ray": ray.__version__}
+    return measure.keep(folder, "rllib", {"machine": where, "rows": lines}, [
+        "# RLlib: environment steps per second with 1 and 2 learners",
+        f"PPO, {BATCH} steps per iteration over all learners, {RUNNERS} env runners, d = {DIM}, 300 clusters, an "
+        f"environment that costs next to nothing, one thread per process, the fastest of {ROUNDS} iterations. All "
+        "processes share the cores named below and talk through shared memory and loopback: this shows what the "
+        "bonus costs and whether learners share their work, not how a cluster scales.",
+        lines,
+    ])  # fmt: skip

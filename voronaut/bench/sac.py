@@ -7,7 +7,6 @@ well, is measured where it is installed: pip install sbx-rl.
 
 import importlib
 import importlib.util
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import jax
 import numpy as np
 
 from voronaut.bench import measure
+from voronaut.bench.measure import CHEETAH, Cost
 from voronaut.tasks.factory import make
 from voronaut.training import pair, replay
 from voronaut.training.api import configure
@@ -71,11 +71,8 @@ def rival(module: str, width: int, batch: int) -> Callable[[], Any]:
     import torch
     from stable_baselines3.common.logger import Logger
 
-    import voronaut.tasks
-
-    assert voronaut.tasks  # registers the environments
     torch.set_num_threads(1)
-    env = gymnasium.make("voronaut/CheetahRunSparse-v0")
+    env = gymnasium.make(CHEETAH)
     settings: dict[str, Any] = {"policy_kwargs": {"net_arch": [width, width]}, "buffer_size": KEPT, "seed": 0}
     settings |= {"batch_size": batch, "device": "cpu"}
     model = importlib.import_module(module).SAC("MlpPolicy", env, **settings)
@@ -87,23 +84,13 @@ def rival(module: str, width: int, batch: int) -> Callable[[], Any]:
     return lambda: model.train(gradient_steps=STEPS, batch_size=batch)
 
 
-def turner(kind: str, options: dict[str, Any]) -> Callable[[], dict[str, float]]:
+def turner(kind: str, options: dict[str, Any]) -> Callable[[], Cost]:
     """A function that takes `TURN` steps of a small pair, which learns already, and tells where its seconds went."""
     numbers = {"size": "small", "random_steps": TURN}
     given = {kind: options} if options else {}
     config = configure("cheetah-run", learner="sac", bonuses=kind, seeds=1, steps=50 * TURN, rollout=TURN,
                        options={"sac": numbers, **given})  # fmt: skip
-    made = SACTrainer(config, make("cheetah-run", [0], config.envs, backend=config.backend))
-    made.turn()
-    made.turn()
-
-    def turn() -> dict[str, float]:
-        started = time.perf_counter()
-        [row] = made.turn()
-        whole = time.perf_counter() - started
-        return {"seconds": whole, **{name: row[f"{name}_seconds"] for name in ("collect", "learn", "bonus")}}
-
-    return turn
+    return measure.turner(SACTrainer(config, make("cheetah-run", [0], config.envs, backend=config.backend)))
 
 
 def step_rows() -> list[dict[str, Any]]:
@@ -116,13 +103,13 @@ def step_rows() -> list[dict[str, Any]]:
     return rows
 
 
-def text(steps: list[dict[str, Any]], shares: list[dict[str, Any]]) -> str:
+def parts(steps: list[dict[str, Any]], shares: list[dict[str, Any]]) -> list[Any]:
     """Both tables."""
     absent = "" if any(SBX in row[""] for row in steps) else " SBX is not installed here (pip install sbx-rl)."
-    return "\n\n".join([
+    return [
         "## SAC: one gradient step of one agent on a CPU, its batch drawn from a replay",
         f"`{ALIKE}` has one-step targets and no LayerNorm, as the others. torch has one thread.{absent}",
-        measure.table(steps),
+        steps,
         f"## A small pair (`--sac.size small`): seconds of {TURN} steps of Cheetah, and the bonus's share of them",
-        measure.table(shares),
-    ])  # fmt: skip
+        shares,
+    ]

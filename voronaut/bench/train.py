@@ -6,15 +6,14 @@ Of PPO everything is Cheetah at the paper's settings (16 environments, rollouts 
 
 import resource
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from voronaut.bench import measure, sac
-from voronaut.helpers import machine
+from voronaut.bench import adapters, measure, sac
+from voronaut.bench.measure import Cost
 from voronaut.tasks.factory import make
 from voronaut.training.api import configure
 from voronaut.training.on_policy import PPOTrainer
@@ -22,68 +21,24 @@ from voronaut.training.on_policy import PPOTrainer
 ROUNDS = 4
 LONG = 120
 SB3 = "SB3 PPO, dm_control, no bonus"
-Cost = dict[str, float]
 
 
-def trainer(backend: str = "auto", preset: str | None = "paper", **choices: Any) -> PPOTrainer:
-    """A Cheetah trainer that has done two rollouts, so that everything is compiled and the bonus pays."""
+def turner(backend: str = "auto", preset: str | None = "paper", **choices: Any) -> Callable[[], Cost]:
+    """A function that does one rollout of a Cheetah trainer of its own and tells where its seconds went."""
     config = configure("cheetah-run", steps=5e6, backend=backend, preset=preset, **choices)
     seeds = [seed for _, seed in config.runs]
-    made = PPOTrainer(config, make("cheetah-run", seeds, config.envs, backend=config.backend))
-    made.turn()
-    made.turn()
-    return made
-
-
-def turner(*args: Any, **choices: Any) -> Callable[[], Cost]:
-    """A function that does one rollout of a fresh trainer and tells where its seconds went."""
-    made = trainer(*args, **choices)
-
-    def turn() -> Cost:
-        started = time.perf_counter()
-        row = made.turn()[0]
-        whole = time.perf_counter() - started
-        return {"seconds": whole, **{name: row[f"{name}_seconds"] for name in ("collect", "learn", "bonus")}}
-
-    return turn
+    return measure.turner(PPOTrainer(config, make("cheetah-run", seeds, config.envs, backend=config.backend)))
 
 
 def sb3_turner() -> Callable[[], Cost]:
     """The same of Stable-Baselines3's PPO on the same task with dm_control, without any bonus."""
-    import gymnasium
-    import stable_baselines3
-    import torch
-    from stable_baselines3.common.callbacks import BaseCallback
-    from stable_baselines3.common.vec_env import DummyVecEnv
-
-    import voronaut.tasks
-
-    assert voronaut.tasks  # registers the environments
-    torch.set_num_threads(1)
-    collected: list[float] = []
-
-    class Clock(BaseCallback):
-        def _on_step(self) -> bool:
-            return True
-
-        def _on_rollout_end(self) -> None:
-            collected.append(time.perf_counter())
-
-    envs = DummyVecEnv([lambda: gymnasium.make("voronaut/CheetahRunSparse-v0")] * 16)
-    model = stable_baselines3.PPO("MlpPolicy", envs, n_steps=1024, batch_size=64, device="cpu", seed=0)
+    made = adapters.model()
 
     def turn() -> Cost:
-        started = time.perf_counter()
-        model.learn(16_384, callback=Clock(), reset_num_timesteps=False)
-        ended = time.perf_counter()
-        return {
-            "seconds": ended - started,
-            "collect": collected[-1] - started,
-            "learn": ended - collected[-1],
-            "bonus": 0,
-        }
+        took = adapters.rollout(made)
+        parts = {"collect": took["collect"], "learn": took["learn"], "bonus": 0.0}
+        return {"seconds": sum(parts.values()), **parts}
 
-    turn()
     return turn
 
 
@@ -95,13 +50,11 @@ def measured(plans: dict[str, Callable[[], Cost]], rounds: int) -> dict[str, Cos
 
 def long_run(rollouts: int = LONG) -> list[dict[str, float]]:
     """Seconds and resident memory over many rollouts of one KME run."""
-    made = trainer(bonuses=["kme"], seeds=1)
-    rows = []
-    for number in range(1, rollouts + 1):
-        started = time.perf_counter()
-        made.turn()
-        rows.append({"rollout": number, "seconds": time.perf_counter() - started, "memory_mb": resident_mb()})
-    return rows
+    turn = turner(bonuses=["kme"], seeds=1)
+    return [
+        {"rollout": number, "seconds": turn()["seconds"], "memory_mb": resident_mb()}
+        for number in range(1, rollouts + 1)
+    ]
 
 
 def resident_mb() -> float:
@@ -138,18 +91,16 @@ def run(folder: Path) -> str:
     ]
     pairs = measured({name: sac.turner(*how) for name, how in sac.BONUSES.items()}, ROUNDS)
     shares, steps = [{"": name, **with_share(took)} for name, took in pairs.items()], sac.step_rows()
-    text = "\n\n".join([
+    result = {"rollouts": rows, "long": memory, "sac": steps, "pair": shares}
+    plot(result, folder / "train.png")
+    return measure.keep(folder, "train", result, [
         "# Training: seconds per rollout of 16384 states per run, Cheetah, the paper's settings",
         f"The fastest of {ROUNDS} rollouts of each, taken in turn. `seconds` holds the entropy log as well.",
-        measure.table(rows),
+        rows,
         f"## One KME run over {LONG} rollouts",
-        measure.table([memory[i] for i in np.linspace(0, LONG - 1, 9).astype(int)]),
-        sac.text(steps, shares),
+        [memory[i] for i in np.linspace(0, LONG - 1, 9).astype(int)],
+        *sac.parts(steps, shares),
     ])  # fmt: skip
-    result = {"machine": machine.describe(), "rollouts": rows, "long": memory, "sac": steps, "pair": shares}
-    measure.keep(folder, "train", result, text)
-    plot(result, folder / "train.png")
-    return text
 
 
 def with_share(took: Cost) -> Cost:

@@ -28,7 +28,7 @@ EXPERIMENTS = {
     "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
     "loops": "MountainCarContinuous and MiniGrid's DoorKey with Stable-Baselines3, with Voronaut and without",
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
-    "chunks": "what absorbing a stream in chunks changes: with frozen assignments, and exactly, as on a GPU",
+    "chunks": "what absorbing a stream in chunks would change (over: figure and table are redrawn)",
     "balance": "rules that balance clusters, on fixed laws and on streams that move",
     "noise": "a small pair on Cheetah with 20 coordinates of pure noise, with views and with one clustering",
 }
@@ -70,12 +70,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_train(menu: Any) -> None:
-    train = menu.add_parser(
-        "train",
-        help="train an agent with a bonus on a sparse task",
-        description=TRAIN_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    train = menu.add_parser("train", help="train an agent with a bonus on a sparse task", description=TRAIN_HELP,
+                            formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     add = train.add_argument
     add("task", metavar="TASK", help="cheetah-run, walker-run, quadruped-run, humanoid-run, cartpole-swingup, "
         "acrobot-swingup, maze, gym:ID for a Gymnasium environment with flat Box observations, or env:module:name for "
@@ -114,17 +110,12 @@ def _add_train(menu: Any) -> None:
 
 def _add_eval(menu: Any) -> None:
     command = menu.add_parser("eval", help="returns of a trained policy, and a video of it")
-    command.add_argument(
-        "folder",
-        type=Path,
-        metavar="DIR/kme-0",
-        help="the folder of one run, or such as hard/humanoid-run: the best policy of reproduce hard",
-    )
-    command.add_argument(
-        "--episodes", type=int, default=10, metavar="N", help="with mean actions, and as many with sampled ones (10)"
-    )
-    command.add_argument("--seed", type=int, default=1_000_000, metavar="N", help="of the episodes (%(default)s)")
-    command.add_argument("--video", type=Path, metavar="out.mp4", help="film one episode with the mean action (.mp4)")
+    add = command.add_argument
+    add("folder", type=Path, metavar="DIR/kme-0", help="the folder of one run, or such as hard/humanoid-run: the best "
+        "policy of reproduce hard")  # fmt: skip
+    add("--episodes", type=int, default=10, metavar="N", help="with mean actions, and as many with sampled ones (10)")
+    add("--seed", type=int, default=1_000_000, metavar="N", help="of the episodes (%(default)s)")
+    add("--video", type=Path, metavar="out.mp4", help="film one episode with the mean action (.mp4)")
     command.set_defaults(run=commands.run_eval)
 
 
@@ -138,24 +129,15 @@ def _add_reproduce(menu: Any) -> None:
     )
     add = command.add_argument
     add("what", choices=EXPERIMENTS, help="; ".join(f"{name}: {text}" for name, text in EXPERIMENTS.items()))
-    add(
-        "--only",
-        action="append",
-        default=[],
-        metavar="TASK",
-        help="a task or a cell such as cheetah-run-paper; of entropy a part, of chunks a stream; repeatable",
-    )
+    add("--only", action="append", default=[], metavar="TASK", help="a task or a cell such as cheetah-run-paper; of "
+        "entropy a part; repeatable")  # fmt: skip
     add("--method", action="append", dest="methods", metavar="NAME", help="none, kme, rnd or re3; repeatable (all)")
     add("--cells", action="append", metavar="CELL:METHOD+METHOD,…", help="of hard: cells and, behind a colon, methods "
         "that are run side by side, such as cheetah-0.25:kme+none,acrobot (all that is planned)")  # fmt: skip
     add("--seeds", type=_seeds, metavar="N", help="seeds per cell (exploration: 5, sb3: 2, scale and parameters: 3); "
         "of hard: which, such as 100-104")  # fmt: skip
-    add(
-        "--steps",
-        type=_number,
-        metavar="N",
-        help="steps per run (exploration: 5e6, sb3: 1e6, else 2e6); points or states of entropy and chunks",
-    )
+    add("--steps", type=_number, metavar="N", help="steps per run (exploration: 5e6, sb3: 1e6, else 2e6); points of "
+        "entropy")  # fmt: skip
     add("--budget", type=_duration, metavar="25m", help="stop at a checkpoint after this time, such as 90s, 25m or 2h")
     add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
     add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/WHAT)")
@@ -176,10 +158,9 @@ def _add_report(menu: Any) -> None:
         description="Writes one HTML page, which needs no network, about all runs in and below the folders: of "
         "voronaut train, finished or under way, and result files of voronaut reproduce.",
     )
-    command.add_argument(
-        "folders", nargs="+", type=Path, metavar="DIR", help="an experiment, a run, or a folder of them"
-    )
-    command.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="the page (%(default)s)")
+    add = command.add_argument
+    add("folders", nargs="+", type=Path, metavar="DIR", help="an experiment, a run, or a folder of them")
+    add("--out", type=Path, default=Path("report.html"), metavar="FILE", help="the page (%(default)s)")
     command.set_defaults(run=commands.run_report)
 
 
@@ -190,11 +171,10 @@ def _add_demo(menu: Any) -> None:
         description="Trains both side by side and writes a film (maze.gif), a picture (maze.png) and a report page. "
         "Interrupted, the same command goes on; finished, it draws again.",
     )
-    command.add_argument(
-        "--out", type=Path, default=Path("out/demo"), metavar="DIR", help="folder for all of it (%(default)s)"
-    )
-    command.add_argument("--seed", type=int, metavar="N", help="of both runs (1)")
-    command.add_argument("--steps", type=_number, metavar="N", help="environment steps of each run (985600)")
+    add = command.add_argument
+    add("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="folder for all of it (%(default)s)")
+    add("--seed", type=int, metavar="N", help="of both runs (1)")
+    add("--steps", type=_number, metavar="N", help="environment steps of each run (985600)")
     command.set_defaults(run=commands.run_demo)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Factory = Callable[..., Any]
-Floats = NDArray[np.float64]
 DIM = 5
 SEED = 3
 ROWS, COLUMNS = 12, 8  # a small rollout (t, n), more than enough states for a neighbour search
@@ -17,11 +16,6 @@ TOLERANCE = 1e-4  # relative: float32 sums in another order
 def promises(bonus: Any, name: str) -> bool:
     """What a bonus says of itself; it learns, pays, and pays each state alone, unless it says otherwise."""
     return bool(getattr(bonus, name, name != "batchwise"))
-
-
-def keeps(bonus: Any, protocol: Any) -> bool:
-    """Whether a bonus has what an optional protocol of `bonuses.base` asks for."""
-    return isinstance(bonus, protocol)
 
 
 def region(center: float, seed: int, count: int = ROWS * COLUMNS, dim: int = DIM) -> NDArray[np.float32]:

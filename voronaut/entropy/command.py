@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.entropy.readers import CHUNK, Source, Wanted, open_rows
+from voronaut.entropy.readers import CHUNK, MARKS, Source, Wanted, open_rows
 from voronaut.entropy.stream import EntropyStream, Reading, fewest, too_few
 
-MARKS = sorted(factor * 10**power for factor in (1, 2, 5) for power in range(3, 13))  # rows at which to look
+LOOKS = MARKS[3:]  # from 1000 rows on
 TICKS_APART = 2.2  # the last tick and the one before it must not touch
 
 
@@ -59,7 +59,7 @@ def _absorb(stream: EntropyStream, source: Source, *, live: bool, watch: bool) -
             last = np.concatenate([last, chunk])[-CHUNK:] if last.size else chunk
             advance(len(chunk))
             enough = stream.rows >= 4 * (chunk.shape[1] + 2)
-            if watch and enough and any(before < mark <= stream.rows for mark in MARKS):
+            if watch and enough and any(before < mark <= stream.rows for mark in LOOKS):
                 readings.append(stream.read())
                 if live:
                     print(f"{stream.rows:>12,} rows  {_value(readings[-1])} nats", flush=True)
@@ -70,7 +70,7 @@ def cut(chunks: Iterator[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
     """The same rows in chunks that end at the marks, so that readings are of round numbers of rows."""
     seen = 0
     for chunk in chunks:
-        inside = [mark - seen for mark in MARKS if 0 < mark - seen < len(chunk)]
+        inside = [mark - seen for mark in LOOKS if 0 < mark - seen < len(chunk)]
         yield from np.split(chunk, inside)
         seen += len(chunk)
 

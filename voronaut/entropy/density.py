@@ -29,10 +29,6 @@ class Cells(NamedTuple):
         inside = ((points >= self.low) & (points <= self.high)).all(axis=1)
         return np.where(inside, 1 / (len(self.volumes) * self.volumes[self.of(points)]), 0.0)
 
-    def masses(self, points: NDArray[Any]) -> Floats:
-        """P(c_i) (k,) as a sample (n, d) shows it: 1/k each if the cells are balanced (Definition 1)."""
-        return np.bincount(self.of(points), minlength=len(self.volumes)) / len(points)
-
 
 def measure(
     centers: ArrayLike, counts: ArrayLike, balance: float, *,

@@ -86,33 +86,13 @@ class KMeansEntropy(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Mean ln p of the rows (n, d): higher is better; −score is a cross-entropy in nats."""
         return float(np.mean(self.score_samples(X)))
 
-    @property
-    def entropy_(self) -> float:
-        return self._reading.entropy
-
-    @property
-    def entropy_std_(self) -> float:
-        return self._reading.std
-
-    @property
-    def effective_dim_(self) -> float:
-        return self._reading.effective_dim
-
-    @property
-    def dropped_(self) -> dict[int, str]:
-        return self._reading.dropped
-
-    @property
-    def resolution_(self) -> dict[int, float]:
-        return self._reading.resolution
-
-    @property
-    def n_rows_(self) -> int:
-        return self._reading.rows
-
-    @property
-    def n_bad_(self) -> int:
-        return self._reading.bad
+    entropy_ = property(lambda self: self._reading.entropy)
+    entropy_std_ = property(lambda self: self._reading.std)
+    effective_dim_ = property(lambda self: self._reading.effective_dim)
+    dropped_ = property(lambda self: self._reading.dropped)
+    resolution_ = property(lambda self: self._reading.resolution)
+    n_rows_ = property(lambda self: self._reading.rows)
+    n_bad_ = property(lambda self: self._reading.bad)
 
     @property
     def _reading(self) -> Reading:

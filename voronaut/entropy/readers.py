@@ -21,6 +21,7 @@ Rows = NDArray[np.float64]
 
 CHUNK = 4096
 POOL = 1 << 23  # numbers (64 MB) that are held to shuffle rows which come in order
+MARKS = sorted(factor * 10**power for factor in (1, 2, 5) for power in range(2, 18))  # rows at which to look
 SUFFIXES = ".npy, .npz, .csv, .tsv, .txt, .parquet, or - for lines on stdin"
 
 
@@ -245,7 +246,7 @@ def _words(line: str, mark: str | None) -> list[str]:
 def _parse(numbered: Iterator[tuple[int, str]], layout: Layout) -> Iterator[Rows]:
     """Chunks whose ends fall on 1, 2 and 5 times powers of ten, so that a slow stream can be read as it goes."""
     seen = 0
-    while chunk := list(islice(numbered, min(CHUNK, _milestone(seen) - seen))):
+    while chunk := list(islice(numbered, min(CHUNK, next(mark for mark in MARKS if mark > seen) - seen))):
         seen += len(chunk)
         rows = _numbers(chunk, layout)
         columns = [_name(j, layout.names) for j in layout.picked]
@@ -265,16 +266,6 @@ def _numbers(chunk: list[tuple[int, str]], layout: Layout) -> Rows:
     if rows is None or rows.shape[1] != len(layout.picked):
         return np.array([_row(i, line, layout) for i, line in chunk])
     return rows[:, layout.picked] if everything else rows
-
-
-def _milestone(seen: int) -> int:
-    """The next of 100, 200, 500, 1000, ... after `seen`."""
-    power = 100
-    while True:
-        for factor in (1, 2, 5):
-            if factor * power > seen:
-                return factor * power
-        power *= 10
 
 
 def _row(line_number: int, line: str, layout: Layout) -> list[float]:

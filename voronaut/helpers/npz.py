@@ -40,16 +40,9 @@ def read(path: Where) -> Arrays:
 @contextmanager
 def refusing(path: Where, *passing: type[Exception]) -> Iterator[None]:
     """Whatever is wrong inside a file, of any type but those `passing`, becomes a ValueError that names the file."""
-    through: tuple[type[Exception], ...] = (
-        FileNotFoundError,
-        IsADirectoryError,
-        PermissionError,
-        ImportError,
-        *passing,
-    )
     try:
         yield
-    except through:
+    except (FileNotFoundError, IsADirectoryError, PermissionError, ImportError, *passing):
         raise
     except Exception as error:  # zipfile, zlib, numpy, tokenize and json between them raise about fifteen types
         what = str(error) or type(error).__name__

@@ -13,6 +13,7 @@ EMPTY, CLAMPED, UNEVEN = 0.1, 0.05, 1.0  # share of cells, share of clusters, sp
 AUTO = "auto"  # the balance of a KME where none is chosen
 CHANGE = 100.0  # a bonus this many times smaller or larger than at first has vanished or exploded
 ENOUGH = 20  # rollouts before a bonus is judged
+Measure = Callable[[Run], float | None]
 
 
 class Finding(NamedTuple):
@@ -29,7 +30,7 @@ class Check(NamedTuple):
 
     level: str
     title: str
-    measure: Callable[[Run], float | None]
+    measure: Measure
     text: str
 
 
@@ -41,12 +42,8 @@ def last(run: Run, ending: str) -> float | None:
     return None
 
 
-def _above(ending: str, limit: float) -> Callable[[Run], float | None]:
-    def measure(run: Run) -> float | None:
-        value = last(run, ending)
-        return value if value is not None and value > limit else None
-
-    return measure
+def _above(ending: str, limit: float) -> Measure:
+    return lambda run: value if (value := last(run, ending)) is not None and value > limit else None
 
 
 def papers(run: Run) -> bool:
@@ -54,7 +51,7 @@ def papers(run: Run) -> bool:
     return bool((run.settings.get("params") or {}).get("balance", AUTO) != AUTO)
 
 
-def dead(memory: bool) -> Callable[[Run], float | None]:
+def dead(memory: bool) -> Measure:
     """Share of cells that hold no state, if above 10 %, of the paper's memory or of the default one."""
     return lambda run: _above("/empty_cells", EMPTY)(run) if papers(run) == memory else None
 
@@ -85,17 +82,15 @@ def change(run: Run) -> float | None:
 
 def vanished(run: Run) -> float | None:
     """The share of the first bonus that is left, if below 1/100."""
-    factor = change(run)
-    return factor if factor is not None and factor * CHANGE < 1 else None
+    return factor if (factor := change(run)) is not None and factor * CHANGE < 1 else None
 
 
 def exploded(run: Run) -> float | None:
     """By which factor the bonus rose, if by more than 100."""
-    factor = change(run)
-    return factor if factor is not None and factor > CHANGE else None
+    return factor if (factor := change(run)) is not None and factor > CHANGE else None
 
 
-def broken(*names: str) -> Callable[[Run], float | None]:
+def broken(*names: str) -> Measure:
     """In how many rollouts one of these was not a number."""
 
     def measure(run: Run) -> float | None:
@@ -118,11 +113,8 @@ def _degenerate(run: Run) -> float | None:
     return 1.0 if last(run, "/cell_mass_cv") is not None and last(run, "kme/entropy") is None else None
 
 
-def _in_state(*states: str) -> Callable[[Run], float | None]:
-    def measure(run: Run) -> float | None:
-        return 1 - len(run.steps) / run.wanted if run.state in states else None
-
-    return measure
+def _in_state(state: str) -> Measure:
+    return lambda run: 1 - len(run.steps) / run.wanted if run.state == state else None
 
 
 CHECKS = (

@@ -16,20 +16,19 @@ class Task:
     name: str
     domain: str
     task: str
-    gym_id: str
     keys: tuple[str, ...]
     release: float = 0.0
     paper: float = 0.0
     camera: int = 0
 
     @property
-    def thresholds(self) -> Mapping[str, float]:
-        """The least reward that counts, by variant; 0 where the suite's own reward is sparse or is wanted whole."""
-        return {"release": self.release, "paper": self.paper, "dense": 0.0}
+    def gym_id(self) -> str:
+        """What `gymnasium.make` calls it."""
+        return f"voronaut/{''.join(word.capitalize() for word in self.name.split('-'))}Sparse-v0"
 
     def threshold(self, variant: str) -> float:
-        """The least reward that counts in this variant."""
-        return self.thresholds[check_variant(variant)]
+        """The least reward that counts in this variant; 0 where the suite's own reward is sparse or is wanted whole."""
+        return {"release": self.release, "paper": self.paper, "dense": 0.0}[check_variant(variant)]
 
 
 def check_variant(variant: str) -> str:
@@ -39,36 +38,15 @@ def check_variant(variant: str) -> str:
     return variant
 
 
+QUADRUPED = ("egocentric_state", "torso_velocity", "torso_upright", "imu", "force_torque")
+HUMANOID = ("joint_angles", "head_height", "extremities", "torso_vertical", "com_velocity", "velocity")
 _ROWS = (
-    Task("cheetah-run", "cheetah", "run", "voronaut/CheetahRunSparse-v0", ("position", "velocity"), 0.25, 0.5),
-    Task(
-        "walker-run", "walker", "run", "voronaut/WalkerRunSparse-v0", ("orientations", "height", "velocity"), 0.25, 0.5
-    ),
-    Task(
-        name="quadruped-run",
-        domain="quadruped",
-        task="run",
-        gym_id="voronaut/QuadrupedRunSparse-v0",
-        keys=("egocentric_state", "torso_velocity", "torso_upright", "imu", "force_torque"),
-        release=0.7,
-        paper=0.7,
-        camera=2,
-    ),
-    Task(
-        name="humanoid-run",
-        domain="humanoid",
-        task="run",
-        gym_id="voronaut/HumanoidRunSparse-v0",
-        keys=("joint_angles", "head_height", "extremities", "torso_vertical", "com_velocity", "velocity"),
-        release=0.2,
-        paper=0.2,
-    ),
-    Task(
-        "cartpole-swingup", "cartpole", "swingup_sparse", "voronaut/CartpoleSwingupSparse-v0", ("position", "velocity")
-    ),
-    Task(
-        "acrobot-swingup", "acrobot", "swingup_sparse", "voronaut/AcrobotSwingupSparse-v0", ("orientations", "velocity")
-    ),
+    Task("cheetah-run", "cheetah", "run", ("position", "velocity"), 0.25, 0.5),
+    Task("walker-run", "walker", "run", ("orientations", "height", "velocity"), 0.25, 0.5),
+    Task("quadruped-run", "quadruped", "run", QUADRUPED, 0.7, 0.7, camera=2),
+    Task("humanoid-run", "humanoid", "run", HUMANOID, 0.2, 0.2),
+    Task("cartpole-swingup", "cartpole", "swingup_sparse", ("position", "velocity")),
+    Task("acrobot-swingup", "acrobot", "swingup_sparse", ("orientations", "velocity")),
 )
 TASKS: Mapping[str, Task] = {row.name: row for row in _ROWS}
 TOYS: Mapping[str, str] = {"maze": "voronaut/Maze-v0"}  # worlds without physics, and their Gymnasium ids

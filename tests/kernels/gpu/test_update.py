@@ -19,9 +19,9 @@ def fused_update(*given: Any) -> tuple[Any, Any]:
     return update(*given)
 
 
-def absorbed(centers: Any, counts: Any, states: Any, good: int, chunk: int, walk: Any = None) -> tuple[Any, Any]:
+def absorbed(centers: Any, counts: Any, states: Any, good: int, walk: Any = None) -> tuple[Any, Any]:
     given = there(centers, counts, states, np.int64(good))
-    after = fused_update(*given, RULES, walk) if walk else plain.update(*given, RULES, chunk)
+    after = fused_update(*given, RULES, walk) if walk else plain.update(*given, RULES)
     return after[0].cpu().numpy(), after[1].cpu().numpy()
 
 
@@ -32,9 +32,9 @@ def sequence(centers: Any, counts: Any, states: Any) -> Any:
     return clusters
 
 
-def test_a_chunk_of_one_is_the_sequence() -> None:
+def test_the_plain_update_is_the_sequence() -> None:
     centers, counts, states = world(20, 6, 60)
-    got, numbers = absorbed(centers, counts, states, 50, 1)
+    got, numbers = absorbed(centers, counts, states, 50)
     want = sequence(centers, counts, states[:50])
     np.testing.assert_allclose(got, want.centers, atol=2e-6)
     np.testing.assert_array_equal(numbers, want.counts)
@@ -54,7 +54,7 @@ def test_the_fused_update_is_the_sequence(k: int, d: int, walk: Walk) -> None:
     """However it is cut: winners are looked up again until they are what state after state gives."""
     centers, counts, states = world(k, d, 42)
     states[37:] = np.nan  # beyond the good ones
-    got, numbers = absorbed(centers, counts, states, 37, 1, walk)
+    got, numbers = absorbed(centers, counts, states, 37, walk)
     want = sequence(centers, counts, states[:37])
     np.testing.assert_allclose(got, want.centers, atol=3e-6)
     np.testing.assert_array_equal(numbers, want.counts)
@@ -64,7 +64,7 @@ def test_the_fused_update_is_the_sequence(k: int, d: int, walk: Walk) -> None:
 def test_each_move_of_the_fused_update_is_rounded_once() -> None:
     """Not only close: composed moves would round otherwise, and a run would part from its twin on a CPU."""
     centers, counts, states = world(12, 20, 60)
-    got, numbers = absorbed(centers, counts, states, 60, 1, Walk(1, 4, 8, 4, 16))
+    got, numbers = absorbed(centers, counts, states, 60, Walk(1, 4, 8, 4, 16))
     want, count, alpha = centers.copy(), counts.copy(), RULES.step_size
     for state in states:
         value = np.linalg.norm(want.astype(float) - state, axis=1) + RULES.balance * (count - count.min())
@@ -79,7 +79,7 @@ def test_each_move_of_the_fused_update_is_rounded_once() -> None:
 def test_the_fused_update_starts_from_clusters_that_coincide() -> None:
     _, _, states = world(1, 4, 30)
     centers, counts = np.zeros((9, 4), np.float32), np.ones(9, np.int64)
-    got, numbers = absorbed(centers, counts, states, 30, 1, Walk(1, 4, 16, 2, 32))
+    got, numbers = absorbed(centers, counts, states, 30, Walk(1, 4, 16, 2, 32))
     want = sequence(centers, counts, states)
     np.testing.assert_allclose(got, want.centers, atol=3e-6)
     np.testing.assert_array_equal(numbers, want.counts)
@@ -125,7 +125,7 @@ def test_the_fused_update_errs_only_within_rounding() -> None:
 @needs_triton
 def test_the_fused_update_of_no_good_state_changes_nothing() -> None:
     centers, counts, states = world(5, 3, 20)
-    got, numbers = absorbed(centers, counts, states * np.nan, 0, 1, Walk(1, 4, 8, 4, 16))
+    got, numbers = absorbed(centers, counts, states * np.nan, 0, Walk(1, 4, 8, 4, 16))
     np.testing.assert_array_equal(got, centers)
     np.testing.assert_array_equal(numbers, counts)
 
@@ -137,22 +137,6 @@ def test_a_window_is_no_longer_than_the_states_need() -> None:
             window = walk.states * walk.blocks
             assert walk.blocks & (walk.blocks - 1) == 0 and walk.blocks >= 2
             assert window <= max(2 * walk.states, 2 * n) and (window >= n or window >= 512)
-
-
-def test_a_plain_chunk_is_assigned_as_it_was_and_absorbed_in_order() -> None:
-    centers, counts, states = world(12, 20, 70)
-    got, numbers = absorbed(centers, counts, states, 61, 16)
-    want = reference.Clusters(centers.astype(float), counts)
-    for start in range(0, 61, 16):
-        before = want
-        for state in states[start : min(start + 16, 61)].astype(float):
-            i = reference.assign(before, state, RULES.balance)
-            after, totals = want.centers.copy(), want.counts.copy()
-            after[i] += RULES.step_size * (state - after[i])
-            totals[i] += 1
-            want = reference.Clusters(after, totals)
-    np.testing.assert_allclose(got, want.centers, atol=3e-6)
-    np.testing.assert_array_equal(numbers, want.counts)
 
 
 @needs_gpu
@@ -171,8 +155,6 @@ def test_the_update_on_the_device_repeats_to_the_bit(d: int) -> None:
 def test_the_default_update_on_the_device(d: int) -> None:
     centers, counts, states = world(300, d, 3000)
     given = there(centers, counts, states, np.int64(2900))
-    want = plain.update(*given, RULES, 1)
-    for chunk in (128, 1, 100):
-        got = kernel.update(*given, RULES, chunk=chunk)
-        np.testing.assert_allclose(got[0].cpu(), want[0].cpu(), atol=1e-5)
-        np.testing.assert_array_equal(got[1].cpu(), want[1].cpu())
+    got, want = kernel.update(*given, RULES), plain.update(*given, RULES)
+    np.testing.assert_allclose(got[0].cpu(), want[0].cpu(), atol=1e-5)
+    np.testing.assert_array_equal(got[1].cpu(), want[1].cpu())

@@ -88,8 +88,8 @@ def _pay_views(frozen: Views, states: Any) -> Any:
 
     from voronaut.kernels.xla import views
 
-    good, nothing = jnp.isfinite(states).all(axis=1), jnp.zeros(0)
+    good = jnp.isfinite(states).all(axis=1)
     own = jnp.clip((states - frozen.mean) * frozen.unit, -CLIP, CLIP).astype(frozen.centers.dtype)
-    known = views.Views(frozen.columns, frozen.centers, nothing, nothing, nothing)
+    known = views.Views(frozen.columns, frozen.centers)
     paid = views.rewards(known, frozen.weights, jnp.where(good[:, None], own, 0), frozen.step_size)
     return jnp.where(good, paid, 0)

@@ -43,25 +43,15 @@ def identity(config: Config, method: Method, seed: int) -> dict[str, Any]:
     }
 
 
-def export(
-    config: Config,
-    work: Path,
-    folder: Path,
-    *,
-    skip: Collection[str] = (),
-    measured_on: Mapping[str, str] | None = None,
-) -> list[Path]:
-    """Write one result file per finished run of `work` into `folder`, but for the runs named in `skip`.
-
-    measured_on: the machine that trained, if it was not this one.
-    """
+def export(config: Config, work: Path, folder: Path, *, skip: Collection[str] = ()) -> list[Path]:
+    """Write one result file per finished run of `work` into `folder`, but for the runs named in `skip`."""
     folder.mkdir(parents=True, exist_ok=True)
     about = {
         "steps": config.steps,
         "backend": config.backend,
-        "machine": dict(measured_on or machine.describe()),
+        "machine": machine.describe(),
         "runs_side_by_side": len(config.runs),
-        "notes": _lines(work / "notes.txt"),
+        "notes": notes.read_text().splitlines() if (notes := work / "notes.txt").exists() else [],
     }
     paths = []
     for (method, seed), name in zip(config.runs, config.folders(), strict=True):
@@ -82,10 +72,6 @@ def measured(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "last_metrics": {key: value for key, value in rows[-1].items() if "/" in key},
         "curve": {key: [short(row[key]) for row in rows] for key in CURVES},
     }
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def short(value: float | None) -> float | None:

@@ -165,11 +165,7 @@ def curve(found: Results, shape: str, dim: int, kind: str, name: str) -> dict[in
     return {k: v for k, v in values.items() if v}
 
 
-CELLS = (
-    ("online", "as the stream leaves them"),
-    ("slower", "balanced further"),
-    ("quantiles", "centers at quantiles"),
-)
+CELLS = {"online": "as the stream leaves them", "slower": "balanced further", "quantiles": "centers at quantiles"}
 
 
 def computed(found: Results) -> dict[str, str]:
@@ -177,7 +173,7 @@ def computed(found: Results) -> dict[str, str]:
     rows = []
     for name, shape in SHAPES.items():
         for dim in (1, 2):
-            for kind, label in CELLS[: 3 if dim == 1 else 2]:
+            for kind, label in list(CELLS.items())[: 3 if dim == 1 else 2]:
                 errors = curve(found, name, dim, kind, "error")
                 cells = [f"{np.mean(errors[k]):.3f}" if k in errors else "–" for k in CLUSTERS]
                 last = max(errors, default=0)
@@ -251,7 +247,7 @@ def _balance(axes: Any, found: Results, name: str) -> None:
     for dim, marker in ((1, "o"), (2, "s")):
         for kind, color in (("online", "#3b6fb6"), ("slower", "#2a9d62")):
             if by_size := curve(found, name, dim, kind, "cv"):
-                label = f"{dim}-D, {'as the stream leaves them' if kind == 'online' else 'balanced further'}"
+                label = f"{dim}-D, {CELLS[kind]}"
                 means = [np.mean(values) for values in by_size.values()]
                 axes.plot(list(by_size), means, f"-{marker}", color=color, label=label, markersize=4)
     if not axes.lines:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from voronaut import presets
 from voronaut.experiments.common import drawing, sweep
-from voronaut.experiments.common.results import Result
 from voronaut.experiments.common.sweep import Cell, Data, Plan
 from voronaut.experiments.exploration.run import FIGURES
 from voronaut.helpers.markdown import table
@@ -115,11 +114,7 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def last(name: str) -> drawing.Score:
     """A metric of KME at the end."""
-
-    def score(result: Result) -> float:
-        return float(result.about["last_metrics"].get(f"kme/{name}", np.nan))
-
-    return score
+    return lambda result: float(result.about["last_metrics"].get(f"kme/{name}", np.nan))
 
 
 ROWS: dict[str, drawing.Score] = {
@@ -177,8 +172,4 @@ def recomputed(by_parameter: Data) -> str:
 
 def per_state(name: str) -> drawing.Score:
     """A total of KME's, by the states that it has absorbed."""
-
-    def score(result: Result) -> float:
-        return last(name)(result) / last("states")(result)
-
-    return score
+    return lambda result: last(name)(result) / last("states")(result)

@@ -202,14 +202,8 @@ def walk_rows(
     What states are paid goes to `out` (n,), with gaps that are kept up to date for it. Without gaps nobody is paid,
     and what is not needed is not even compiled.
     """
-    rate, won, value, bits, order, least = (
-        pace.rate,
-        pace.won,
-        room.value,
-        room.value_bits,
-        room.order,
-        least_used(usage),
-    )
+    rate, won, least = pace.rate, pace.won, least_used(usage)
+    value, bits, order = room.value, room.value_bits, room.order
     for t in range(states.shape[0]):
         squares(states, t, centers, weight, value)
         i = lowest(bits, order)
@@ -244,11 +238,8 @@ def walk_views(
     centers: Floats, usage: Floats, margin: Floats, kept: Gaps | None, out: Floats,
 ) -> None:  # fmt: skip
     """`walk_rows` of the views first to last, one after the other. OUT: own (n, m), room, and what follows them."""
-    point, marks, rules = (
-        np.empty_like(centers[0, :, 0]),
-        np.empty_like(room.order),
-        Rules(pace.step_size, 0.0, SQRT, 1.0),
-    )
+    point, marks = np.empty_like(centers[0, :, 0]), np.empty_like(room.order)
+    rules = Rules(pace.step_size, 0.0, SQRT, 1.0)
     for v in range(first, last):
         for t in range(own.shape[0]):
             for p in range(own.shape[1]):

@@ -69,9 +69,8 @@ def assign(views: Views | Prepared, states: Floats) -> Counts:
     """argmin_i ‖s − μ_i‖ in each view, (V, n), the lowest index on a tie."""
     (columns, shape), n = ready(views), len(states)
     if not isinstance(shape, singles.Sorted | few.Listed):
-        return np.stack(
-            [assignment.assign(own, part(states, which)) for own, which in zip(shape, columns, strict=True)]
-        )
+        pairs = zip(shape, columns, strict=True)
+        return np.stack([assignment.assign(own, part(states, which)) for own, which in pairs])
     chosen = np.empty((len(columns), n), np.int64)
     if isinstance(shape, singles.Sorted):
         singles.assign_rows(shape, columns, np.ascontiguousarray(states.T), chosen)
@@ -200,12 +199,9 @@ def walk_singles(views: Views, states: Floats, now: crowds.Pace, threads: int, o
 
 def walk_few(views: Views, states: Floats, now: crowds.Pace, threads: int, out: Floats) -> Views:
     """Views of more than one coordinate after the states, usage not yet faded. OUT: out (V, n) or (V, 0)."""
-    columns, laid, states = (
-        np.ascontiguousarray(views.columns),
-        few.lay_out(views.centers),
-        np.ascontiguousarray(states),
-    )
-    usage, margin, (_, k, m) = views.usage.copy(), views.margin.copy(), views.centers.shape
+    columns, states = np.ascontiguousarray(views.columns), np.ascontiguousarray(states)
+    laid, usage, margin = few.lay_out(views.centers), views.usage.copy(), views.margin.copy()
+    _, k, m = views.centers.shape
     weight, kept = few.no_weights(k, laid.dtype), few.keep(views.centers) if out.size else None
 
     def work(mine: slice) -> None:

@@ -86,18 +86,13 @@ def fused_rewards(prepared: Prepared, states: Tensor, shift: Tensor, tiles: Tile
     return batch.paid
 
 
-def update(
-    centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules, *, chunk: int = 1
-) -> tuple[Tensor, Tensor]:
-    """Assign, move and count (Eqs. 4 to 6) the first `good` of (n, d) states.
+def update(centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+    """Assign, move and count (Eqs. 4 to 6) the first `good` of (n, d) states, one after the other.
 
-    Fused the result is the sequence's. In plain torch the states of a chunk are assigned to the clusters as they were
-    before it and then absorbed in order; a chunk of 1 is the sequence.
     `good` is a 0-d tensor: the host need not know it. Returns new centers and counts.
     """
     if wholly_fused(centers) and len(states):
         from voronaut.kernels.gpu.fused import update as absorb
 
         return absorb.update(centers, counts, states, good, rules)
-    # Deviation: here an assignment does not see the moves and counts of up to chunk − 1 states before it.
-    return plain.update(centers, counts, states, good, rules, chunk)
+    return plain.update(centers, counts, states, good, rules)

@@ -1,4 +1,4 @@
-"""Assignments, frozen rewards and chunked updates in plain torch: where Triton is missing, and the judge of it."""
+"""Assignments, frozen rewards and updates in plain torch: where Triton is missing, and the judge of it."""
 
 import math
 from collections.abc import Iterator
@@ -76,36 +76,13 @@ def first_min(values: Tensor) -> Tensor:
     return torch.where(values == values.amin(dim=1, keepdim=True), index, values.shape[1]).amin(dim=1)
 
 
-def powers(alpha: float, chunk: int, like: Tensor) -> Tensor:
-    """(1 − α)^m for m up to `chunk`."""
-    exponent = torch.arange(chunk + 1, dtype=torch.float64, device=like.device)
-    return ((1 - alpha) ** exponent).to(like.dtype)
-
-
-def update(
-    centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules, chunk: int
-) -> tuple[Tensor, Tensor]:
-    """Assign, move and count (Eqs. 4 to 6), `chunk` states at a time, over the first `good` of (n, d) states."""
-    base, table = counts.min(), powers(rules.step_size, chunk, centers)
-    for start in range(0, len(states), chunk):
-        part = states[start : start + chunk]
+def update(centers: Tensor, counts: Tensor, states: Tensor, good: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+    """Assign, move and count (Eqs. 4 to 6) the first `good` of (n, d) states, one after the other."""
+    base, index = counts.min(), torch.arange(len(centers), device=centers.device)
+    for place, state in enumerate(states):
         weight = (counts - base).double() * rules.balance
-        chosen = first_min(distances(part.double(), centers.double(), centers.dtype) + weight)
-        valid = start + torch.arange(len(part), device=part.device) < good
-        part = torch.where(valid[:, None], part, 0)
-        centers, counts = absorb(
-            centers, counts, part, torch.where(valid, chosen, len(centers)), rules.step_size, table
-        )
+        chosen = first_min(distances(state[None].double(), centers.double(), centers.dtype) + weight)
+        wins = (index == chosen) & (place < good)
+        moved = (1 - rules.step_size) * centers + rules.step_size * state
+        centers, counts = torch.where(wins[:, None], moved, centers), counts + wins
     return centers, counts
-
-
-def absorb(
-    centers: Tensor, counts: Tensor, states: Tensor, chosen: Tensor, alpha: float, table: Tensor
-) -> tuple[Tensor, Tensor]:
-    """μ_i ← (1−α)^m μ_i + Σ_r α (1−α)^(m−1−r) s_r over the m states of a chunk that chose i, r their rank."""
-    mine = chosen == torch.arange(len(centers), device=chosen.device)[:, None]  # (k, chunk)
-    later = torch.triu(chosen[:, None] == chosen, 1).sum(dim=1)  # m − 1 − r
-    arrivals = mine.sum(dim=1)
-    # A product with zeros, not a scatter: deterministic on a GPU.
-    moved = table[arrivals][:, None] * centers + (mine * (alpha * table[later])) @ states
-    return moved, counts + arrivals

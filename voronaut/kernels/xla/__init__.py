@@ -1,8 +1,8 @@
-"""The kernel for XLA, NumPy in and NumPy out: `prepare`, `assign`, `rewards`, `update`.
+"""The kernel for XLA: `prepare`, `assign`, `rewards`, `update`, pure functions to be jitted, scanned and vmapped.
 
-`kmeans`, `views` and `stream` have the pure functions, to be jitted, scanned and vmapped (`voronaut.jax`).
+`views` has the rewards of many small clusterings, `stream` what a stream needs besides (`voronaut.jax`).
 """
 
-from voronaut.kernels.xla.host import Prepared, assign, prepare, rewards, update
+from voronaut.kernels.xla.kmeans import assign, prepare, rewards, update
 
-__all__ = ["Prepared", "assign", "prepare", "rewards", "update"]
+__all__ = ["assign", "prepare", "rewards", "update"]

@@ -49,7 +49,7 @@ def assign(clusters: Clusters, weight: Array, state: Array) -> Array:
 
 
 @jax.jit
-def survey(clusters: Clusters, balance: Number) -> Geometry:
+def prepare(clusters: Clusters, balance: Number) -> Geometry:
     """All gaps from scratch, O(k² d)."""
     weight = weights(clusters, balance, clusters.counts.min())
     between = jax.vmap(distances, in_axes=(None, 0))(clusters.centers, clusters.centers)
@@ -61,7 +61,7 @@ def survey(clusters: Clusters, balance: Number) -> Geometry:
 
 def gaps(clusters: Clusters, balance: Number) -> Array:
     """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i), raw (k,). Negative: the cell of cluster i is empty."""
-    return jnp.asarray(survey(clusters, balance).gap)
+    return jnp.asarray(prepare(clusters, balance).gap)
 
 
 def concave(gap: Array, objective: str, floor: Number) -> Array:
@@ -83,7 +83,7 @@ def rewards(
     if objective not in OBJECTIVES:
         raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}. Use objective='sqrt'.")
     weight = weights(clusters, balance, clusters.counts.min())
-    shape = survey(clusters, balance)
+    shape = prepare(clusters, balance)
     before = concave(shape.gap, objective, floor)
     index = jnp.arange(len(weight))
 
@@ -100,17 +100,18 @@ def rewards(
     return jnp.asarray(jax.lax.map(reward, states, batch_size=block))
 
 
-@functools.partial(jax.jit, static_argnames=("chunk", "frozen"))
+@functools.partial(jax.jit, static_argnames="chunk")
 def update(
-    clusters: Clusters, states: Array, *, step_size: Number, balance: Number, chunk: int, frozen: bool = False,
+    clusters: Clusters, states: Array, *, step_size: Number, balance: Number, chunk: int | None = None,
     good: Array | None = None,
 ) -> Clusters:  # fmt: skip
     """Assign, move and count (Eqs. 4 to 6) over (n, d) states in the given order, `chunk` of them at a time.
 
-    The result is the sequence's for every chunk, unless assignments are `frozen`: then the states of a chunk are all
-    assigned to the clusters as they were before it. States that are not `good` (n,) are passed over; they must be
-    finite all the same.
+    The result is the sequence's for every chunk (None: 1 where programs are cheap to start, 64 elsewhere). States that
+    are not `good` (n,) are passed over; they must be finite all the same.
     """
+    if chunk is None:
+        chunk = 1 if jax.default_backend() == "cpu" else CHUNK
     if not isinstance(chunk, int) or isinstance(chunk, bool) or chunk < 1:
         raise ValueError(f"chunk must be a whole number, at least 1; got {chunk}. 1 is fast on a CPU, 64 elsewhere.")
     chunk = min(chunk, max(1, len(states)))
@@ -119,14 +120,8 @@ def update(
     taken = jnp.ones(len(states), bool) if good is None else good
     valid = jnp.pad(taken, (0, padding)).reshape(-1, chunk)
     base = clusters.counts.min()
-    absorb = _absorb_frozen if frozen else _absorb
-    step = functools.partial(absorb, base=base, step_size=step_size, balance=balance)
+    step = functools.partial(_absorb, base=base, step_size=step_size, balance=balance)
     return jax.lax.scan(lambda old, block: (step(old, *block), None), clusters, (blocks, valid))[0]
-
-
-def default_chunk(*, frozen: bool) -> int:
-    """1 where programs are cheap to start; frozen assignments are as many on every machine, since results differ."""
-    return 1 if not frozen and jax.default_backend() == "cpu" else CHUNK
 
 
 class _Guess(NamedTuple):
@@ -179,21 +174,3 @@ def _absorb(
     last = ~jnp.triu(found.chosen[:, None] == found.chosen, 1).any(axis=1)
     centers = clusters.centers.at[jnp.where(last, found.chosen, k)].set(found.moved, mode="drop")
     return Clusters(centers, clusters.counts.at[found.chosen].add(1, mode="drop"))
-
-
-def _absorb_frozen(
-    clusters: Clusters, states: Array, valid: Array, *, base: Array, step_size: Number, balance: Number
-) -> Clusters:
-    """μ_i ← (1−α)^m μ_i + Σ_r α (1−α)^(m−1−r) s_r over the m states of a chunk that chose i, r their rank."""
-    # Deviation: an assignment does not see the moves and counts of up to chunk − 1 states before it.
-    k, weight = len(clusters.counts), weights(clusters, balance, base)
-    alpha = jnp.asarray(step_size, clusters.centers.dtype)
-    chosen = jax.vmap(assign, in_axes=(None, None, 0))(clusters, weight, states)
-    chosen = jnp.where(valid, chosen, k)  # the padding of the last chunk chooses nobody
-    mine = chosen == jnp.arange(k)[:, None]  # (k, chunk)
-    later = jnp.triu(chosen[:, None] == chosen, 1).sum(axis=1)  # m − 1 − r
-    share = mine * (alpha * (1 - alpha) ** later)
-    arrivals = mine.sum(axis=1, dtype=clusters.counts.dtype)
-    # A product with zeros, not a scatter: deterministic on a GPU. "highest": no rounding of states to 10 bits there.
-    moved = ((1 - alpha) ** arrivals)[:, None] * clusters.centers + jnp.matmul(share, states, precision="highest")
-    return Clusters(moved, clusters.counts + arrivals)
