@@ -16,7 +16,7 @@ import voronaut as vn
 from voronaut.sb3 import BonusVecEnv
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--steps", type=int, default=800_000)
+parser.add_argument("--steps", type=int, default=600_000)
 parser.add_argument("--task", default="MiniGrid-DoorKey-8x8-v0")
 parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--alone", action="store_true", help="PPO without a bonus, for comparison")

@@ -87,6 +87,26 @@ def test_the_temperature_begins_at_a_tenth_unless_it_is_given() -> None:
     assert walking(ent_coef=0.2).exploiter.ent_coef == 0.2
 
 
+class KeptElsewhere(SAC):
+    """As SBX's SAC: until it is set up, what was given stands in `ent_coef_init`."""
+
+    def __init__(self, *args: Any, ent_coef: Any = "auto", _init_setup_model: bool = True, **kwargs: Any) -> None:
+        super().__init__(*args, _init_setup_model=False, **kwargs)
+        del self.ent_coef
+        self.ent_coef_init = ent_coef
+
+    def _setup_model(self) -> None:
+        self.ent_coef = self.ent_coef_init
+        super()._setup_model()
+
+
+def test_the_temperature_of_sbx_begins_at_a_tenth_too() -> None:
+    for given, wanted in (({}, 0.1), ({"ent_coef": "auto"}, 1.0)):
+        pair = walking(KeptElsewhere, **given)
+        for model in (pair.exploiter, pair.explorer):
+            assert float(model.log_ent_coef.detach().exp()) == pytest.approx(wanted)
+
+
 def test_windows_have_three_steps_unless_they_are_given(tmp_path: Path) -> None:
     own: dict[str, Any] = {}
     pair = walking(replay_buffer_kwargs=own)

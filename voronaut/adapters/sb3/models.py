@@ -38,8 +38,9 @@ def _adjust(model: Any, chosen: Mapping[str, Any], standardise: bool) -> None:
     """What the pair chooses about a model that is not set up yet, where the user has not: as in `voronaut train`."""
     if standardise and can_standardise(model):
         model.policy_kwargs = {**model.policy_kwargs, "features_extractor_class": Standardised}  # a dict of the user's
-    if "ent_coef" not in chosen and getattr(model, "ent_coef", None) == "auto":
-        model.ent_coef = TEMPERATURE
+    for name in ("ent_coef", "ent_coef_init"):  # where SB3 keeps it, and SBX
+        if "ent_coef" not in chosen and getattr(model, name, None) == "auto":
+            setattr(model, name, TEMPERATURE)
     if "n_steps" not in chosen and _takes_windows(model):
         _give_windows(model)
 

@@ -29,7 +29,7 @@ SIXTEEN: dict[str, Any] = {"envs": 16, "normalize": False, "settings": {"near_re
 SETTINGS: dict[str, Any] = {"ent_coef": "auto_0.1", "n_steps": 3, "policy_kwargs": {"net_arch": [64, 64]}}
 QUICK: dict[str, Any] = {"envs": 16, "normalize": True, "settings": SETTINGS, "steps": 40_000}
 TRAINED: dict[str, Any] = {"steps": 40_960, "rollout": 4096}
-DOORS: dict[str, Any] = {"task": "MiniGrid-DoorKey-8x8-v0", "steps": 800_000}
+DOORS: dict[str, Any] = {"task": "MiniGrid-DoorKey-8x8-v0", "steps": 600_000}
 METHODS: dict[str, dict[str, dict[str, Any]]] = {
     CAR: {
         "pair": {"method": "pair", **FOUR},
