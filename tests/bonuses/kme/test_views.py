@@ -71,7 +71,7 @@ def test_defaults_depend_on_the_dimension(options: dict[str, int], views: int, v
         ({"views": 2, "view_dim": 5}, "at most 1 of 5"), ({"views": "all"}, "views must"),
         ({"view_dim": True}, "view_dim"), ({"balance": 1e-4, "views": 5}, "views.*balance=.auto."),
         ({"balance": 1e-4, "normalize_bonus": True}, "paper"), ({"init": "zeros"}, "init.*number for balance"),
-        ({"objective": "log"}, "objective"), ({"replay": 0.5}, "replay"), ({"normalize": True}, "normalize"),
+        ({"objective": "log"}, "objective"), ({"normalize": True}, "normalize"),
         ({"step_size": "auto"}, "step_size"), ({"normalize_bonus": 2}, "normalize_bonus"),
     ],
 )  # fmt: skip
