@@ -15,7 +15,7 @@ import voronaut as vn
 DIM, ROUNDS, SIZE = 4, 40, 50
 MAKERS: dict[str, Any] = {
     "KME": lambda: vn.KME(DIM, clusters=20),
-    "KME that replays": lambda: vn.KME(DIM, clusters=20, balance=1e-4, normalize=True, replay=0.5),
+    "the paper's KME": lambda: vn.KME(DIM, clusters=20, balance=1e-4, normalize=True),
     "RND": lambda: vn.RND(DIM, seed=0, hidden=8, features=4),
     "RE3": lambda: vn.RE3(DIM, seed=0, hidden=8, features=4, memory=500),
     "HashCount": lambda: vn.HashCount(DIM, seed=0),

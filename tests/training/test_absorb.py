@@ -85,7 +85,7 @@ def test_what_may_be_chosen() -> None:
     assert swept[1].params["absorb"] == "online"
     for kind, options, message in (
         ("kme", {"absorb": "in-order"}, "shuffled .* or online .*; got 'in-order'"),
-        ("kme", {"absorb": "online", "replay": 0.5}, "leave out replay"),
+        ("kme", {"replay": 0.5}, "kme has no parameter 'replay'"),
         ("rnd", {"absorb": "online"}, "rnd has no parameter 'absorb'"),
     ):
         with pytest.raises(ValueError, match=message):

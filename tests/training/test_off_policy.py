@@ -170,7 +170,7 @@ def test_a_bonus_inside_the_program_may_learn_after_the_agents(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("options", "inside"),
     [
-        ({}, True), ({"views": 1}, True), ({"balance": 1e-4, "replay": 0.5}, True),
+        ({}, True), ({"views": 1}, True), ({"balance": 1e-4}, True),
         ({"balance": 1e-4, "normalize": True}, False),
     ],
 )  # fmt: skip

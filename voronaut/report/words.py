@@ -128,7 +128,8 @@ CHECKS = (
           "clamped, and --kme.init data if it is zeros."),
     Check("warning", "Dead centers", dead(memory=False),
           "Up to {worst:.0%} of the cells hold none of the states seen. Try fewer clusters, or longer rollouts: there "
-          "should be several states for each cluster."),
+          "should be several states for each cluster. Coordinates of few values, such as flags, leave cells empty too, "
+          "and that does no harm."),
     Check("warning", "Clamped gaps", clamped,
           "Up to {worst:.0%} of the gaps are negative and count as 0: balance is too strong for the scale of these "
           "states. Try a balance ten times smaller."),

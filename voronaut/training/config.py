@@ -137,7 +137,7 @@ def _method(name: str, options: dict[str, Any], swept: dict[str, Any]) -> Method
             raise ValueError(
                 f"{name} has no parameter {key!r}.{nearest(key, [*known, 'scale'])} It has scale, {', '.join(known)}."
             )
-    if check_absorb(chosen.get(ABSORB, SHUFFLED), chosen.get("replay", 0)) == SHUFFLED:
+    if check_absorb(chosen.get(ABSORB, SHUFFLED)) == SHUFFLED:
         chosen.pop(ABSORB, None)  # said or not, it is the same experiment
     return Method(name, ",".join([name, *(f"{k}={short(v)}" for k, v in swept.items())]), scale, chosen)
 

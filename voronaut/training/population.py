@@ -211,12 +211,10 @@ class Population:
             yield method.params.get(ABSORB, SHUFFLED), stack, slice(index * count, (index + 1) * count)
 
 
-def check_absorb(name: Any, replay: Any = 0) -> str:
+def check_absorb(name: Any) -> str:
     """How a rollout is absorbed, or a ValueError."""
     if name not in (SHUFFLED, ONLINE):
         raise ValueError(f"{ABSORB} must be {SHUFFLED} (Algorithm 2) or {ONLINE} (Algorithm 1); got {name!r}.")
-    if name == ONLINE and replay:
-        raise ValueError(f"{ABSORB}={name} absorbs what comes and nothing else; leave out replay={replay}.")
     return str(name)
 
 

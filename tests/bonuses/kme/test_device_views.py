@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from tests.bonuses.kme.waiting import NoWaiting, forbid_leaving, same_in_graphs  # noqa: E402
 from voronaut import views as judge  # noqa: E402
-from voronaut.bonuses.kme import device_views, frames  # noqa: E402
+from voronaut.bonuses.kme import device_views, frames, viewed  # noqa: E402
 from voronaut.bonuses.kme.device_views import OnDeviceViews  # noqa: E402
 from voronaut.bonuses.reservoir import Reservoir  # noqa: E402
 from voronaut.kernels.gpu import dispatch  # noqa: E402
@@ -73,6 +73,8 @@ class Plain:
         rate = max(0.1, 1 / self.updates)
         paid = np.array([[judge.reward(v, s[own], STEP) for s in rows] for v, own in self.pairs()])
         self.deviations += rate * (paid.std(axis=1) - self.deviations)
+        few = viewed.few_values(rows[: viewed.LOOKED][:, self.which], self.clusters) & (self.deviations > 0)
+        self.deviations[few] = np.maximum(self.deviations[few], viewed.least(STEP))
         summed = [judge.bonus(self.views, self.which, self.deviations, state, STEP) for state in rows]
         self.deviation += rate * (np.std(summed) - self.deviation)
 

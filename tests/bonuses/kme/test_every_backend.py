@@ -128,6 +128,20 @@ def test_odd_streams_are_paid_in_numbers(name: str, kind: str, dim: int, give: G
         assert not np.asarray(kme.rewards(give(odd(kind, dim, 0)))).any()
 
 
+@pytest.mark.parametrize("beside", [0, 2])
+@pytest.mark.parametrize("name", VIEWED)
+def test_a_flag_that_is_hardly_ever_set_is_no_fortune(name: str, beside: int, give: Give) -> None:
+    """One of six is set, the last in one state of 3000: were its deviation what rounding leaves, it would pay 1000s."""
+    kme, rng, most = vn.KME(6 + beside, **MEMORIES[name]), np.random.default_rng(0), 0.0
+    for t in range(45):
+        flags = np.eye(6)[rng.choice(5, size=100, p=[0.6, 0.2, 0.1, 0.05, 0.05])]
+        flags[0] = np.eye(6)[5] if t % 30 == 0 else flags[0]
+        states = np.column_stack([flags, rng.normal(size=(100, beside))])
+        most = max(most, np.abs(np.asarray(kme.rewards(give(states)))).max())
+        kme.update(give(states))
+    assert 0 < most < 100
+
+
 @pytest.mark.parametrize("name", ["paper", "paper at data"])
 def test_what_the_papers_memory_cannot_square_is_bad(name: str, give: Give) -> None:
     kme = vn.KME(3, **MEMORIES[name], on_bad="drop")

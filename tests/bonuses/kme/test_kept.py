@@ -61,14 +61,13 @@ def test_the_sample_moves_with_the_frame(options: dict[str, Any], way: str) -> N
     np.testing.assert_allclose(found, np.concatenate(parts), atol=1e-4)
 
 
-def test_every_update_replays_other_states() -> None:
-    """64 places with a center each: its count says how often the place is replayed from a sample that is full."""
-    kme = paper(1, clusters=64, dtype="float64", init="data", balance=0.0, replay=0.5)
-    kme.update(np.resize(np.arange(64.0), (16_384, 1)))
-    drawn = []
-    for _ in range(4):
-        before = kme.counts
-        kme.update(np.zeros((64, 1)))
-        drawn.append((kme.counts - before)[kme.centers[:, 0] > 0.5])
-    assert all(50 < each.sum() <= 64 for each in drawn)
-    assert all(np.abs(a - b).sum() > 30 for a, b in itertools.combinations(drawn, 2))
+def test_every_update_replays_other_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as are new, drawn from a sample of the states before; the paper's clusters take what comes."""
+    for kme, replayed in ((vn.KME(1), 64), (paper(1), 0)):
+        kme.update(np.resize(np.arange(64.0), (16_384, 1)))
+        drawn: list[Any] = []
+        monkeypatch.setattr(kme._memory, "update", lambda states, _, drawn=drawn: drawn.append(states[64:, 0]))
+        for _ in range(4):
+            kme.update(np.zeros((64, 1)))
+        assert all(len(each) == replayed for each in drawn)
+        assert all((a != b).sum() > 30 for a, b in itertools.combinations(drawn, 2)) or not replayed

@@ -1,4 +1,4 @@
-"""`normalize` and `replay` of the paper's memory, and the rule of older files that has left the bonus."""
+"""`normalize` of the paper's memory, and what older files may ask for that has left the bonus."""
 
 import json
 from pathlib import Path
@@ -13,8 +13,6 @@ from voronaut.conformance import check_bonus
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "normalized": {"normalize": True, "init": "data"},
-    "replaying": {"replay": 0.25, "init": "data"},
-    "both": {"normalize": True, "replay": 0.5, "init": "data"},
     "zeros": {"normalize": True},
 }
 
@@ -31,7 +29,7 @@ def test_conforms(name: str, dtype: str) -> None:
 
 def test_the_papers_state_has_not_grown() -> None:
     kme = vn.KME(2, **vn.presets.paper().kme)
-    assert not {"replayed", "frame.mean"} & set(kme.state_dict())
+    assert "frame.mean" not in kme.state_dict()
 
 
 def test_a_fixed_balance_feels_units() -> None:
@@ -84,19 +82,6 @@ def test_a_constant_coordinate_counts_for_nothing_until_it_moves() -> None:
     assert np.isfinite(with_one.entropy())
 
 
-# Replay
-
-
-def test_replay_is_the_share_it_says_and_counts_add_up() -> None:
-    kme = made(replay=0.5)
-    for batch in np.random.default_rng(0).normal(size=(3, 100, 3)):
-        kme.update(batch)
-    assert kme.counts.sum() == 12 + 300 + 200  # the first batch has nothing to look back on
-    assert kme.metrics()["states"] == 300 and kme.state_dict()["replayed"].tolist() == [200]
-    kme.step(np.zeros((10, 3)))
-    assert kme.counts.sum() == 12 + 300 + 200 + 10
-
-
 # Choosing, saving, many at once
 
 
@@ -104,7 +89,6 @@ def test_replay_is_the_share_it_says_and_counts_add_up() -> None:
     ("options", "words"),
     [
         ({"balance": "Auto"}, 'balance.*"auto".*Auto'), ({"step_size": "car"}, "step_size"),
-        ({"replay": 1.0}, "replay.*share"), ({"replay": -0.1}, "replay"), ({"replay": "half"}, "replay"),
         ({"normalize": "yes"}, "normalize"), ({"step_size": 0.0}, "step_size"), ({"step_size": 1.0}, "step_size"),
         ({"balance": -0.1}, "balance"),
     ],
@@ -125,11 +109,9 @@ def test_saved_and_loaded_goes_on_and_damage_is_refused(name: str, tmp_path: Pat
     for one in (kme, loaded):
         one.update(more)
     assert loaded.rewards(more).tolist() == kme.rewards(more).tolist() and loaded.metrics() == kme.metrics()
-    for damage in ("replayed", "frame.deviation"):
-        state = kme.state_dict()
-        if damage in state:
-            with pytest.raises(ValueError, match="damaged"):
-                loaded.load_state_dict({**state, damage: -1 - np.abs(state[damage])})
+    state = kme.state_dict()
+    with pytest.raises(ValueError, match="damaged"):
+        loaded.load_state_dict({**state, "frame.deviation": -1 - np.abs(state["frame.deviation"])})
 
 
 @pytest.mark.parametrize(
@@ -138,3 +120,17 @@ def test_saved_and_loaded_goes_on_and_damage_is_refused(name: str, tmp_path: Pat
 def test_a_file_of_the_rule_that_left_says_why_it_cannot_go_on(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"has left the bonus.*vn\.KME\(3\).*entropy\.scale_free"):
         vn.KME.from_params({"dim": 3, "clusters": 5, "step_size": 0.05, **options})
+
+
+@pytest.mark.parametrize("balance", [1e-4, "auto"])
+def test_a_file_from_before_replay_was_part_of_the_rule_loads(balance: Any) -> None:
+    """Every file of before names it; 0 is what the memory does by itself."""
+    kme = vn.KME(3, clusters=5, balance=balance)
+    again = vn.KME.from_params({**kme.params, "replay": 0.0})
+    assert again.settings == kme.settings and "replay" not in kme.params
+
+
+def test_a_file_of_the_papers_clusters_with_replay_says_why_it_cannot_go_on() -> None:
+    params = made().params
+    with pytest.raises(ValueError, match=r"saved with replay=0\.5.*no choice any more.*vn\.KME\(3\)"):
+        vn.KME.from_params({**params, "replay": 0.5})

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import voronaut as vn
 from voronaut import views as ref
-from voronaut.bonuses.kme.viewed import Viewed
+from voronaut.bonuses.kme.viewed import Viewed, few_values
 from voronaut.conformance import check_bonus
 
 SHAPES = {
@@ -71,7 +71,7 @@ def test_defaults_depend_on_the_dimension(options: dict[str, int], views: int, v
         ({"views": 2, "view_dim": 5}, "at most 1 of 5"), ({"views": "all"}, "views must"),
         ({"view_dim": True}, "view_dim"), ({"balance": 1e-4, "views": 5}, "views.*balance=.auto."),
         ({"balance": 1e-4, "normalize_bonus": True}, "paper"), ({"init": "zeros"}, "init.*number for balance"),
-        ({"objective": "log"}, "objective"), ({"replay": 0.5}, "replay"), ({"normalize": True}, "normalize"),
+        ({"objective": "log"}, "objective"), ({"normalize": True}, "normalize"),
         ({"step_size": "auto"}, "step_size"), ({"normalize_bonus": 2}, "normalize_bonus"),
     ],
 )  # fmt: skip
@@ -165,6 +165,29 @@ def test_deviations_are_means_of_ten_updates_and_then_follow() -> None:
     before = memory.deviations
     memory.measure(0 * paid)
     np.testing.assert_allclose(memory.deviations, 0.9 * before)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 64), st.sampled_from([(1, 32), (2, 64), (5, 300)]))
+def test_states_that_vary_have_no_few_values(seed: int, n: int, view: tuple[int, int]) -> None:
+    """So a stream of them is paid as if there were no such rule; also where a body lies still in half of it."""
+    (m, clusters), rng = view, np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 3, m)) * 10 ** rng.uniform(-1, 1, (3, m))
+    rows[: n // 2, 1] = rows[0, 1]
+    assert not few_values(rows.astype(np.float32), clusters).any()
+
+
+def test_flags_have_few_values_and_sizes_have_many() -> None:
+    rng = np.random.default_rng(0)
+    flags, sizes = rng.random((64, 1)) < 0.02, rng.integers(0, 40, (64, 1))
+    rows = np.column_stack([flags, sizes, np.zeros((64, 1))]).astype(np.float32)
+    rounded = rows + 1e-6 * rng.normal(size=rows.shape)  # as rows are that went from frame to frame
+    assert few_values(rounded[:, :, None], 32).tolist() == [True, False, True]
+    memory = Viewed(made("singles").settings)
+    for _ in range(60):
+        memory.measure(1e-6 * np.outer(np.ones(6), [-1.0, 1.0]), np.ones(6, bool))
+    assert memory.deviations == pytest.approx(0.01) and memory.deviation == 1  # √(2·0.05·10) is paid as 100
+    memory.measure(np.outer(np.ones(6), [-1.0, 1.0]), np.ones(6, bool))
+    assert memory.deviations == pytest.approx(0.109)  # and above that it follows
 
 
 @settings(max_examples=20, deadline=None)

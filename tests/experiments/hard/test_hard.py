@@ -1,5 +1,6 @@
 """The hard tasks: a cell in seconds, stopped and gone on with, judged beside the training, and told from its files."""
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -111,6 +112,33 @@ def test_runs_that_would_differ_from_what_was_frozen_are_not_begun(tmp_path: Pat
     run.check_frozen(CELL, [one], tmp_path)
     with pytest.raises(ValueError, match=r"cartpole:kme would differ from .* in learner\. Choose other --results"):
         run.check_frozen(CELL, run.groups(CELL, wanted("kme"), {}, {}), tmp_path)
+
+
+def test_what_was_frozen_names_an_option_that_is_retired_since(whole: Callable[[], Path], tmp_path: Path) -> None:
+    """Settings and results of before hold replay=0.0; anything but 0 is another experiment."""
+    [one] = configs("kme")
+    there = shutil.copytree(whole() / "results", tmp_path / "copy")
+    path = results.path_of(there, "cartpole", "kme", 100)
+    for replay, differs in ((0.0, False), (0.5, True)):
+        told = {"cartpole/kme": {**settings.resolved(one), "seeds": [100]}}
+        told["cartpole/kme"]["params"]["replay"] = replay
+        (tmp_path / settings.FROZEN).write_text(json.dumps(told))
+        with pytest.raises(ValueError, match="in params") if differs else contextlib.nullcontext():
+            run.check_frozen(CELL, [one], tmp_path)
+        first, *rest = path.read_text().splitlines()
+        about = json.loads(first)
+        about["settings"]["params"]["replay"] = replay
+        path.write_text("\n".join([json.dumps(about), *rest]) + "\n")
+        found = results.find(there, wanted("kme"), {"cartpole": CELL}, TINY)
+        assert (100 in found.runs["cartpole"]["kme"]) != differs
+
+
+def test_the_frozen_settings_are_those_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "ROLLOUT", 10240)
+    for name, given in settings.frozen(Path("results/hard")).items():
+        cell, method = name.split("/")
+        mine = settings.resolved(settings.configured(settings.EVERY[cell], settings.METHODS[method], [0], {}))
+        assert {**mine, "seeds": given["seeds"]} == given, name
 
 
 def test_methods_with_the_same_learner_are_one_experiment() -> None:

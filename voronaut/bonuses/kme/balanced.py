@@ -19,7 +19,7 @@ class Balanced:
     """Centers (k, d), the states that each has absorbed (k,), and where "log" is cut off."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.replay = settings, settings.replay
+        self.settings, self.replay = settings, 0.0  # a pass absorbs what comes
         self.columns = np.arange(settings.dim)[None]
         self.centers: Floats = np.zeros((settings.clusters, settings.dim), settings.dtype)
         self.counts: Counts = np.ones(settings.clusters, np.int64)

@@ -16,7 +16,7 @@ from torch import Tensor
 from voronaut import views as judge
 from voronaut.bonuses.kme import frames
 from voronaut.bonuses.kme.device import LAST, SLOW, lsr, moments, remember, scrambled, uniform
-from voronaut.bonuses.kme.viewed import MEASURED, RATE
+from voronaut.bonuses.kme.viewed import APART, LOOKED, MEASURED, RATE, least
 from voronaut.kernels.gpu import views as kernel
 from voronaut.kernels.gpu.dispatch import take_over
 
@@ -183,13 +183,30 @@ class OnDeviceViews:
         rate = (1 / self.updates.clamp(min=1).double()).clamp(min=RATE) * (many > 0)
         paid = kernel.each(self.prepared, rows, self.step_size).double().t()  # (n, V)
         self.deviations += rate * (moments(paid, these)[1].sqrt() - self.deviations)
+        few = self._few(rows[:LOOKED], many.clamp(max=LOOKED))
+        bound(self.deviations, least(self.step_size), few)
         units = self._units()
         self.deviation += rate * (moments((paid @ units)[:, None], these)[1][0].sqrt() - self.deviation)
+        bound(self.deviation, 1.0, few.all())
         self.weights.copy_(units * inverse(self.deviation))
 
     def _units(self) -> Tensor:
         """1/σ of each view; 0 where it may be rounding."""
         return inverse(self.deviations * (self.deviations > judge.ROUNDED))
+
+    def _few(self, rows: Tensor, many: Tensor) -> Tensor:
+        """`viewed.few_values` of the first `many` rows (n, d), (V,)."""
+        columns = self.views.columns
+        unlike = 1 + 0.618 * torch.arange(columns.shape[1], device=self.device) % 1
+        along = (rows[:, columns] * unlike).sum(dim=2)
+        along = torch.where((self._places(len(rows)) < many)[:, None], along, torch.nan).sort(dim=0).values
+        values = 1 + (along.diff(dim=0) > APART).sum(dim=0)  # nothing is beyond NaN, which comes last
+        return (4 * values <= many) & (2 * values <= self.views.usage.shape[1])
+
+
+def bound(deviation: Tensor, least: float, where: Tensor) -> None:
+    """σ ← max(σ, least) in place, where it is asked for and σ is not 0."""
+    deviation.copy_(torch.where(where & (deviation > 0), deviation.clamp(min=least), deviation))
 
 
 def inverse(deviation: Tensor) -> Tensor:

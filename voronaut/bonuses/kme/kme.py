@@ -58,8 +58,6 @@ class KME(Saved):
         objective: concave function f of the gaps, of the paper's memory: "sqrt", or "log" (Theorem 2's, cut off at
             1e-3 of the mean gap, which is fixed at each update).
         normalize: of the paper's memory: cluster states standardised by running mean and deviation.
-        replay: of the paper's memory: this share of what an update absorbs is drawn from a fair sample of all states
-            before.
     """
 
     learns = pays = True
@@ -85,10 +83,9 @@ class KME(Saved):
         init: Literal["zeros", "data"] | None = None,
         objective: Literal["sqrt", "log"] = "sqrt",
         normalize: bool = False,
-        replay: float = 0.0,
     ) -> None:
         given: Any = (dim, clusters, step_size, balance, objective, init, fresh_seed(seed), dtype, threads, on_bad)
-        rest: Any = (normalize, replay, 0, 0, normalize_bonus)
+        rest: Any = (normalize, 0, 0, normalize_bonus)
         self.settings = s = chosen(Settings(*given + rest), views, view_dim)
         self.dim, self.features = dim, check_features(features)
         self._reading = frames.Reading(dim, check_on_bad(on_bad), dtype)
@@ -281,7 +278,7 @@ class KME(Saved):
         return batch
 
     def _with_replayed(self, states: Floats) -> Floats:
-        """The states and, with views or `replay`, rows of the sample (with repetition): that share of the whole."""
+        """The states and, with views, rows of the sample (with repetition): half of the whole."""
         share = self._memory.replay
         old = self._reservoir.draw(round(len(states) * share / (1 - share)), [self.settings.seed, self._updates, 2])
         self._replayed += len(old)

@@ -21,8 +21,7 @@ def to_arrays(kme: "KME") -> dict[str, NDArray[Any]]:
     rest = (own.grown, own.recomputed) if isinstance(own, Balanced) else (kme._replayed,)
     totals = np.array([kme._reservoir.seen, kme._updates, kme._bad, *rest])
     sample = {"sample": kme._reservoir.sample.copy(), "totals": totals}
-    replayed = {"replayed": np.array([kme._replayed])} if kme.settings.replay else {}
-    return {**own.to_arrays(), **kme._frame.to_arrays(), **sample, **replayed}
+    return {**own.to_arrays(), **kme._frame.to_arrays(), **sample}
 
 
 def from_arrays(kme: "KME", arrays: Arrays) -> None:
@@ -33,7 +32,6 @@ def from_arrays(kme: "KME", arrays: Arrays) -> None:
     seen, kme._updates, kme._bad, *rest = (int(n) for n in arrays["totals"])
     if isinstance(own, Balanced):
         own.grown, own.recomputed = rest
-        kme._replayed = int(arrays["replayed"][0]) if "replayed" in arrays else 0
     else:
         kme._replayed = rest[0]
     kme._reservoir.restore(arrays["sample"], seen)
@@ -81,14 +79,12 @@ def check(arrays: Mapping[str, NDArray[Any]], room: int) -> None:
         _refuse(_sound_views(arrays, room))
         return
     totals, counts, clusters = arrays["totals"], arrays["counts"], len(arrays["counts"])
-    replayed = int(arrays["replayed"][0]) if "replayed" in arrays else 0
     kept = [len(arrays[name]) for name in KEPT]
     nearest = arrays["kept_nearest"]
     sound = {
         "counts must add up to less than 2⁶²": counts.sum(dtype=float) < 2**62,  # a float does not wrap around
-        "counts must start at 1 and add up to clusters + states (and states replayed)": counts.min() >= 1
-        and counts.sum() == clusters + totals[0] + replayed,
-        "replayed must not be negative": replayed >= 0,
+        "counts must start at 1 and add up to clusters + states": counts.min() >= 1
+        and counts.sum() == clusters + totals[0],
         "deviations must not be negative": "frame.deviation" not in arrays or arrays["frame.deviation"].min() >= 0,
         "totals must not be negative": totals.min() >= 0,
         "sample must hold the states seen, up to its size": len(arrays["sample"]) == min(totals[0], room),

@@ -26,7 +26,6 @@ class Settings(NamedTuple):
     threads: int
     on_bad: str
     normalize: bool = False
-    replay: float = 0.0
     views: int = 0  # 0: the paper's one clustering with a number for balance
     view_dim: int = 0
     normalize_bonus: bool = False
@@ -54,8 +53,8 @@ def chosen(settings: Settings, views: int | str, view_dim: int | None) -> Settin
         return checked(_filled(settings, usual))
     if _asks_for_the_paper(settings):
         raise ValueError(
-            'objective="log", init="zeros", normalize and replay go with a number for balance, such as the paper\'s '
-            f'1e-4; with balance="auto" they are decided. Got {settings}.'
+            'objective="log", init="zeros" and normalize go with a number for balance, such as the paper\'s 1e-4; with '
+            f'balance="auto" they are decided. Got {settings}.'
         )
     count, size = _views(settings.dim, views, view_dim)
     clusters = 300 if size == settings.dim > 1 else CLUSTERS.get(size, 300)
@@ -68,7 +67,7 @@ def _filled(settings: Settings, usual: Mapping[str, Any]) -> Settings:
 
 
 def _asks_for_the_paper(s: Settings) -> bool:
-    return s.objective != "sqrt" or s.init not in (None, "data") or s.normalize or bool(s.replay)
+    return s.objective != "sqrt" or s.init not in (None, "data") or s.normalize
 
 
 def _views(dim: Any, views: int | str, view_dim: int | None) -> tuple[int, int]:
@@ -98,21 +97,19 @@ def checked(settings: Settings) -> Settings:
     for name, allowed in CHOICES.items():
         if given[name] not in allowed:
             raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {given[name]!r}.")
-    step_size, balance, replay = settings.step_size, settings.balance, settings.replay
+    step_size, balance = settings.step_size, settings.balance
     if not _is_number(step_size) or not 0 < step_size < 1:
         raise ValueError(f"step_size (α) must lie between 0 and 1, both excluded; got {step_size!r}.")
     if balance != AUTO and not (_is_number(balance) and float(balance) >= 0):
         raise ValueError(
             f'balance must be "auto" or, as the paper has it (κ), a number of at least 0; got {balance!r}.'
         )
-    if not _is_number(replay) or not 0 <= replay < 1:
-        raise ValueError(f"replay must be a share of at least 0 and below 1; got {replay!r}. Half is 0.5.")
     for name in ("normalize", "normalize_bonus"):
         if not isinstance(given[name], bool | np.bool_):
             raise ValueError(f"{name} must be True or False; got {given[name]!r}.")
         given[name] = bool(given[name])
-    given |= {"step_size": float(step_size), "replay": float(replay)}
-    return Settings(**given | {"balance": balance if balance == AUTO else float(balance)})
+    numbers = {"step_size": float(step_size), "balance": balance if balance == AUTO else float(balance)}
+    return Settings(**given | numbers)
 
 
 def _is_number(value: Any) -> bool:
@@ -122,10 +119,12 @@ def _is_number(value: Any) -> bool:
 def without_retired(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters that an older version saved, without what is no longer chosen; a warning where that changes anything.
 
-    `chunk` was for CUDA tensors in float64 or without Triton, which it let absorb so many states at once.
+    `chunk` was for CUDA tensors in float64 or without Triton, which it let absorb so many states at once; `replay` a
+    share of old states among what the paper's clusters absorb.
     """
-    kept = {name: value for name, value in params.items() if name != "chunk"}
+    kept = {name: value for name, value in params.items() if name not in ("chunk", "replay")}
     _refuse_counts(params)
+    _refuse_replay(params)
     if (chunk := params.get("chunk", 1)) != 1:
         warnings.warn(
             f"this KME was saved with chunk={chunk}, which is retired: what it learned is here, and its updates are "
@@ -145,6 +144,16 @@ def _refuse_counts(params: Mapping[str, Any]) -> None:
             "for good. It has left the bonus, because such clusters fall ill on an agent's own stream "
             f"(docs/balance.md), so this one cannot go on. vn.KME({params.get('dim')}) needs no units either; for "
             "laws that stay where they are the rule is in voronaut.entropy.scale_free."
+        )
+
+
+def _refuse_replay(params: Mapping[str, Any]) -> None:
+    """Refuse a balance by counts that old states were counted in again."""
+    if replay := params.get("replay"):
+        raise ValueError(
+            f"this KME was saved with replay={replay}, which is no choice any more: the default memory draws half of "
+            "what it absorbs from states before, and the paper's clusters take what comes, so this one cannot go on "
+            f"as it was. vn.KME({params.get('dim')}) is the one that replays."
         )
 
 

@@ -38,11 +38,8 @@ def check_settings(chosen: Settings) -> None:
         raise ValueError(
             "on a GPU the bonus is in its own deviation; pass next_states.cpu() for normalize_bonus=False."
         )
-    if chosen.normalize or chosen.replay:
-        raise ValueError(
-            "on a GPU the paper's memory has neither normalize nor replay; pass next_states.cpu() for these. "
-            f"Got normalize={chosen.normalize!r}, replay={chosen.replay!r}."
-        )
+    if chosen.normalize:
+        raise ValueError("on a GPU the paper's memory has no normalize; pass next_states.cpu() for it.")
 
 
 def refuse_device(states: Any) -> None:

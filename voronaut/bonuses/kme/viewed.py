@@ -2,6 +2,10 @@
 
 States come in deviations from their mean (`frames.Standardized`), so no number here has a unit. Each view's rewards
 are divided by their running deviation, and the sum of all views by its own: what a KME pays has deviation 1.
+
+A coordinate of a few values, such as a flag, is known once each has a center; then what it earns is what rounding
+leaves, and in the deviation of that a value that is rare would be paid by the ten thousand. So the deviation of a view
+of few values is not below a hundredth of the most that such a view can pay, and that of a sum of these not below 1.
 """
 
 from collections.abc import Mapping
@@ -11,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut import clusters, views
+from voronaut.bonuses.kme.frames import CLIP
 from voronaut.bonuses.kme.settings import Settings
 
 Floats = NDArray[np.floating[Any]]
 MEASURED = 1024  # states of an update whose rewards tell the deviations
 RATE = 0.1  # of the deviations per update, once there have been ten
+LOOKED, APART, MOST = 64, 1e-4, 100.0  # states that show few values, what tells two apart, and deviations for one
 ARRAYS = ("centers", "usage", "margins", "deviations")
 
 
@@ -49,13 +55,13 @@ class Viewed:
         """Absorb states (n, d) in the given order, and learn in which unit they are paid."""
         states = states[order]
         self.take(kernel().update(self._views(), states, self.settings.step_size))
-        self.measure(kernel().each(self.prepared(), states[:MEASURED], self.settings.step_size))
+        self._measure(states)
 
     def step(self, states: Floats) -> Floats:
         """Algorithm 1 over states (n, d): what each earns, raw; they are absorbed in the given order."""
         after, paid = kernel().step(self._views(), states, self.settings.step_size)
         self.take(after)
-        self.measure(kernel().each(self.prepared(), states[:MEASURED], self.settings.step_size))
+        self._measure(states)
         return np.asarray(paid, self.settings.dtype)
 
     def take(self, after: Any) -> None:
@@ -64,13 +70,22 @@ class Viewed:
         self.usage, self.margins = (np.asarray(x, np.float64) for x in (after.usage, after.margin))
         self.seen, self._prepared = int(after.seen), None
 
-    def measure(self, each: Floats) -> None:
-        """Let the deviations follow what some states earn from each view, (V, n)."""
+    def _measure(self, states: Floats) -> None:
+        """Learn deviations from states that have been absorbed, (n, d)."""
+        s = self.settings
+        few = few_values(states[:LOOKED][:, self.columns], s.clusters)
+        self.measure(kernel().each(self.prepared(), states[:MEASURED], s.step_size), few)
+
+    def measure(self, each: Floats, few: NDArray[np.bool_] | bool = False) -> None:
+        """Let the deviations follow what some states earn from each view, (V, n); some views may have few values."""
         self.updates += 1
         rate, each = max(RATE, 1 / self.updates), np.asarray(each, np.float64)
-        self.deviations = self.deviations + rate * (each.std(axis=1) - self.deviations)
+        found = self.deviations + rate * (each.std(axis=1) - self.deviations)
+        self.deviations = np.where(few & (found > 0), np.maximum(found, least(self.settings.step_size)), found)
         total = (each * self.units()[:, None]).sum(axis=0)
         self.deviation += rate * (float(total.std()) - self.deviation)
+        if np.all(few) and self.deviation > 0:
+            self.deviation = max(self.deviation, 1.0)
 
     def units(self) -> NDArray[np.float64]:
         """1/σ of each view, (V,); 0 where it may be rounding, as with a center for every state."""
@@ -130,6 +145,21 @@ class Viewed:
 
     def _views(self) -> Any:
         return kernel().Views(self.columns, self.centers, self.usage, self.margins, self.seen)
+
+
+def few_values(rows: Floats, clusters: int) -> NDArray[np.bool_]:
+    """(n, V, m) -> (V,): whether states have so few values in a view that most clusters sit on others.
+
+    Each value comes four times on average, and there are two clusters for each. A weighted sum tells them apart.
+    """
+    along = np.sort((rows * (1 + 0.618 * np.arange(rows.shape[2]) % 1)).sum(axis=2), axis=0)
+    values = 1 + (np.diff(along, axis=0) > APART).sum(axis=0)
+    return np.asarray((4 * values <= len(rows)) & (2 * values <= clusters))
+
+
+def least(step_size: float) -> float:
+    """The deviation in which a gap of 0 that a move all across opens, √(2 α CLIP), counts as MOST."""
+    return float(np.sqrt(2 * step_size * CLIP)) / MOST
 
 
 def inverse(deviations: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -105,7 +105,7 @@ def _wanted(
 
 def _accepted(path: Path, wanted: Mapping[str, Any]) -> Result:
     result = read(path)
-    mine = result.about["settings"]
+    mine = settings.of_today(result.about["settings"])
     if differ := sorted(key for key in {**mine, **wanted} if mine.get(key) != wanted.get(key)):
         raise ValueError(f"{path} was run with other settings: it differs in {', '.join(differ)}")
     if (last := result.curve["env_steps"][-1]) < wanted["steps"]:

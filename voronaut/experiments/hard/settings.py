@@ -17,6 +17,7 @@ from voronaut.training.config import Config
 
 FOLDER, WORK = Path("results/hard"), Path("runs/hard")
 FROZEN = "settings.json"  # in FOLDER
+RETIRED = (("replay", 0.0),)  # parameters that older files name, with the one value that they have had
 MAIN, FIVE, THREE = ("none", "kme"), tuple(range(100, 105)), tuple(range(100, 103))
 ENVS, ROLLOUT = 16, 10_240  # of a run; steps of a turn, of which a line is kept
 EVALUATIONS, EPISODES = 5, 20  # in the last tenth of a run, with the exploiter's mean action
@@ -184,4 +185,9 @@ def freeze(folder: Path) -> Path:
 def frozen(folder: Path) -> dict[str, dict[str, Any]]:
     """What `freeze` wrote, by cell/method; nothing before."""
     path = folder / FROZEN
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+    return {name: of_today(given) for name, given in json.loads(path.read_text()).items()} if path.exists() else {}
+
+
+def of_today(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a file, without what has ceased to be a choice since."""
+    return {**given, "params": {name: own for name, own in given["params"].items() if (name, own) not in RETIRED}}
