@@ -24,14 +24,7 @@ K, D, N, STEP, BALANCE = 6, 3, 40, 0.1, 0.02
 make = functools.partial(vj.init, D, clusters=K, step_size=STEP, balance=BALANCE)
 rewards, metrics = jax.jit(vj.rewards), jax.jit(vj.metrics)
 update = jax.jit(vj.update, static_argnames="chunk")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation():
-    """Programs run for microseconds here and compile for seconds."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def batch(seed=0, n=N, d=D):

@@ -1,10 +1,8 @@
 """The benchmarks run (small) and write what they promise. No time is judged here."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import pytest
 
 from voronaut.bench import bonuses, kernels, measure, sac, train
@@ -30,14 +28,6 @@ def test_bonuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bonuses, "one_thread", lambda: None)
     text = bonuses.run(tmp_path)
     assert all(name in text for name in ("none", "kme", "rnd", "re3", "hash"))
-
-
-@pytest.fixture
-def quick_compilation() -> Iterator[None]:
-    """Programs run for milliseconds here and compile for seconds."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.mark.usefixtures("quick_compilation")

@@ -19,7 +19,9 @@ NAMES = ["returns", "scores", "iqm", "improvement", "discovery", "cost"]
 
 @pytest.fixture(autouse=True)
 def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are small here: what takes time is their pixels."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("voronaut.helpers.plotting.DPI", 50)
 
 
 def test_everything_redraws(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
 OBS, ACTIONS, CHOICES = 5, 3, 4
 SMALL = ppo.Settings(envs=2, rollout=64, minibatch=16, epochs=2)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def generators(*seeds):

@@ -17,6 +17,7 @@ OBS, ACTIONS = 5, 3
 SMALL = sac.Settings(width=16)
 SIZE = 32  # of nearly all batches: compiling takes most of the time here
 jitted = jax.jit(sac.learn, static_argnames="settings")
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def learn(agent, data, seed=0, adapt=True):

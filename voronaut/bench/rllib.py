@@ -11,7 +11,6 @@ import numpy as np
 
 from voronaut.bench import measure
 from voronaut.bench.measure import Clock
-from voronaut.helpers import machine
 
 BATCH, DIM, EPISODE = 8192, 17, 1000
 RUNNERS, ROUNDS = 2, 6
@@ -104,8 +103,7 @@ def run(folder: Path) -> str:
     ray.init(address="local", num_cpus=16, include_dashboard=False, log_to_driver=False, runtime_env=threads)
     lines = rows()
     ray.shutdown()
-    where = machine.describe() | {"ray": ray.__version__}
-    return measure.keep(folder, "rllib", {"machine": where, "rows": lines}, [
+    return measure.keep(folder, "rllib", {"rows": lines}, [
         "# RLlib: environment steps per second with 1 and 2 learners",
         f"PPO, {BATCH} steps per iteration over all learners, {RUNNERS} env runners, d = {DIM}, 300 clusters, an "
         f"environment that costs next to nothing, one thread per process, the fastest of {ROUNDS} iterations. All "

@@ -18,6 +18,11 @@ def promises(bonus: Any, name: str) -> bool:
     return bool(getattr(bonus, name, name != "batchwise"))
 
 
+def keeps(bonus: Any, protocol: Any) -> bool:
+    """Whether a bonus has what an optional protocol of `bonuses.base` asks for."""
+    return isinstance(bonus, protocol)
+
+
 def region(center: float, seed: int, count: int = ROWS * COLUMNS, dim: int = DIM) -> NDArray[np.float32]:
     """States around (center, -center, center, …): regions of opposite sign are equally far from the origin."""
     signs = np.where(np.arange(dim) % 2, -1.0, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from voronaut.bonuses.base import SideBySide, Steps, TakesTensors, has_centers
 from voronaut.conformance import common
-from voronaut.conformance.common import COLUMNS, DIM, ROWS, SEED, Factory, demand, promises, region
+from voronaut.conformance.common import COLUMNS, DIM, ROWS, SEED, Factory, demand, keeps, promises, region
 
 
 def steps_pay_and_learn(factory: Factory) -> None:
@@ -15,7 +15,7 @@ def steps_pay_and_learn(factory: Factory) -> None:
     states[-1] = new[0]
     swapped = np.concatenate([states[:-2], states[:-3:-1]])  # the last two in the other order
     one, other, third = (common.trained(factory, region(1, 0)) for _ in range(3))
-    if not isinstance(one, Steps):
+    if not keeps(one, Steps):
         return
     before, paid = common.frozen(one), one.step(states)
     fits = isinstance(paid, np.ndarray) and paid.shape == (len(states),) and paid.dtype.kind == "f"
@@ -55,7 +55,7 @@ def side_by_side_each_is_alone(factory: Factory) -> None:
         [common.trained(factory, states, seed=SEED + run) for run, states in enumerate((first, second))]
         for _ in range(2)
     )
-    if not isinstance(pair[0], SideBySide):
+    if not keeps(pair[0], SideBySide):
         return
     kind: Any = type(pair[0])
     before = [common.frozen(member) for member in pair]
@@ -74,7 +74,7 @@ def side_by_side_each_is_alone(factory: Factory) -> None:
 def tensors_are_taken_and_given(factory: Factory) -> None:
     """`TakesTensors`: torch tensors in, tensors out, with the numbers of the arrays. Nothing to check without torch."""
     bonus, twin = (common.trained(factory, region(1, 0)) for _ in range(2))
-    if not isinstance(bonus, TakesTensors):
+    if not keeps(bonus, TakesTensors):
         return
     try:
         import torch

@@ -40,9 +40,11 @@ def read(path: Where) -> Arrays:
 @contextmanager
 def refusing(path: Where, *passing: type[Exception]) -> Iterator[None]:
     """Whatever is wrong inside a file, of any type but those `passing`, becomes a ValueError that names the file."""
+    usual = FileNotFoundError, IsADirectoryError, PermissionError, ImportError
+    through: tuple[type[Exception], ...] = (*usual, *passing)
     try:
         yield
-    except (FileNotFoundError, IsADirectoryError, PermissionError, ImportError, *passing):
+    except through:
         raise
     except Exception as error:  # zipfile, zlib, numpy, tokenize and json between them raise about fifteen types
         what = str(error) or type(error).__name__

@@ -183,5 +183,5 @@ def test_every_figure_draws_from_what_is_kept_and_from_nothing(tmp_path: Path) -
     }  # fmt: skip
     assert all(path.stat().st_size > 10_000 for path in drawn)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: None)
+        patch.setattr("voronaut.helpers.plotting.save_small", lambda *_: None)
         assert len(entropy.draw(tmp_path / "nothing", tmp_path)) == len(drawn)

@@ -11,6 +11,7 @@ from voronaut.kernels.xla import views as xla
 
 DIM, STEP = 6, 0.1
 SIZES = pytest.mark.parametrize(("m", "count"), [(1, 6), (2, 5), (3, 4), (DIM, 1)])
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def start(states, m, count, k=8):

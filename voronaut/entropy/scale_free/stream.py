@@ -11,12 +11,11 @@ from voronaut.bonuses.kme import frames
 from voronaut.bonuses.kme.balanced import first_centers
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.entropy.cells import bound, cell_entropy
+from voronaut.entropy.clustering import ETA, FLOOR
 from voronaut.entropy.scale_free import kernel
 
 Floats = NDArray[np.float64]
-ETA = 0.03  # κ in running margins, for well mixed batches
-ETA_REPLAYING = 0.003  # the same with replay: where streams mix slowly a strong κ would chase the latest states
-FLOOR = 0.01  # the least α
+ETA_REPLAYING = 0.003  # ETA with replay: where streams mix slowly a strong κ would chase the latest states
 
 
 class ScaleFree:
