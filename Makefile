@@ -38,9 +38,10 @@ bench: $(READY)
 	$(BIN)/voronaut bench kernels
 
 # Do the tests notice? 200 changed operators, one at a time; hours, and it goes on where it stopped. Not part of CI.
+SEED ?= 0
 mutants: $(READY)
 	mkdir -p out
-	$(BIN)/python tests/mutants.py --count 200 --seed 0 --out out/mutants.json
+	$(BIN)/python tests/mutants.py --count 200 --seed $(SEED) --out out/mutants-$(SEED).json
 
 setup: $(READY)
 

@@ -71,10 +71,13 @@ def test_a_target_may_follow_at_once():
 
 
 @pytest.mark.parametrize("shape", [(), (6,), (2, 3), (2, 1, 3)])
-def test_observations_of_any_shape_have_a_density_each(shape):
+def test_observations_of_any_shape_have_a_density_and_values_each(shape):
     """Of an action, not of a step or an environment."""
-    agent = agent_of(0)
-    drawn = sac.sample(agent.actor, batch(size=8).observations[0] * np.ones((*shape, 1)), jax.random.key(0), SMALL)
+    agent, observations = agent_of(0), batch(size=8).observations[0] * np.ones((*shape, 1))
+    drawn = sac.sample(agent.actor, observations, jax.random.key(0), SMALL)
+    flat = (observations.reshape(-1, OBS), drawn.actions.reshape(-1, ACTIONS))
+    q = sac.values(agent.critic, observations, drawn.actions, SMALL)
+    np.testing.assert_allclose(q, sac.values(agent.critic, *flat, SMALL).reshape(2, *shape), rtol=1e-5)
     assert drawn.actions.shape == (*shape, ACTIONS) and drawn.log_probs.shape == shape
     mean, log_std = sac.moments(agent.actor, batch(size=8).observations[0], SMALL)
     u = np.arctanh(np.asarray(drawn.actions, np.float64))

@@ -151,6 +151,16 @@ def test_rewards_that_are_rounding_are_no_unit(updates: int) -> None:
     assert 0 < np.abs(kme.rewards(others)).mean() < 20
 
 
+def test_a_view_without_a_unit_pays_nothing() -> None:
+    """The reference and what is in use, up to the largest deviation that may be rounding."""
+    state, view = np.array([0.3]), ref.start(np.linspace(-1, 1, 9)[:, None], 4, 0)
+    deviations, paid = np.array([0.0, ref.ROUNDED, 2 * ref.ROUNDED]), ref.reward(view, state)
+    which, memory = np.zeros((3, 1), int), Viewed(made("singles", views=3).settings)
+    assert ref.bonus([view] * 3, which, deviations, state) == paid / (2 * ref.ROUNDED) != 0
+    memory.deviations = deviations
+    np.testing.assert_array_equal(memory.units(), [0, 0, 1 / (2 * ref.ROUNDED)])
+
+
 def test_deviations_are_means_of_ten_updates_and_then_follow() -> None:
     memory, sizes = Viewed(made("singles").settings), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     paid = np.outer(sizes, [-1.0, 1.0, -1.0, 1.0])  # (views, states), deviations 1 to 6

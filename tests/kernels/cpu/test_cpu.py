@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.worlds import World, ambiguous, near_zero, worlds
 from voronaut import clusters as ref
 from voronaut.kernels import cpu
-from voronaut.kernels.cpu import assignment, dimensions
+from voronaut.kernels.cpu import assignment, bounds, dimensions, stewart
 from voronaut.kernels.rules import LOG, SQRT, Rules
 
 FLOOR = 0.01
@@ -311,3 +311,24 @@ def test_clusters_that_have_moved_keep_bounds_that_are_bounds(dim: int) -> None:
         fresh = cpu.update(centers, ones, near, np.arange(200), still)[1]
         absorbed = cpu.update(centers, ones, both, np.arange(260), still)[1]
         np.testing.assert_array_equal(absorbed, fresh + 1)
+
+
+@pytest.mark.parametrize(("dtype", "within"), [(np.float32, 1e-4), (np.float64, 1e-12)])
+def test_bounds_are_below_what_they_bound_and_close(dtype: type, within: float) -> None:
+    """Of squared norms, and of distances to a center on its way to a state: nothing else sees a bound that is not one."""
+    rng, alpha = np.random.default_rng(0), 0.25
+    centers, state = rng.normal(size=(40, 6)).astype(dtype), rng.normal(size=6).astype(dtype)
+    exact = centers.astype(np.longdouble)
+    norms = (exact**2).sum(axis=1)
+    below(bounds.norms_of(centers, centers), norms, within)
+    squared, between = ((exact - state) ** 2).sum(axis=1), ((exact[:, None] - exact) ** 2).sum(axis=2)
+    moved = np.sqrt((((exact[3] + alpha * (state - exact[3])) - exact) ** 2).sum(axis=1))
+    value, excess, zero = np.empty((3, 40), dtype)
+    zero[:] = 0
+    cut = float(alpha * (1 - alpha) * squared[3])
+    stewart.bound_moved(3, cut, alpha, 0.0, squared.astype(dtype), between.astype(dtype), zero, zero, value, excess)
+    below(value, moved, within)
+
+
+def below(bound: np.ndarray, exact: np.ndarray, within: float) -> None:
+    assert (bound <= exact).all() and (bound >= (1 - within) * exact).all()
