@@ -308,4 +308,4 @@ def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["rsl_rl_ppo.py", "--envs", "32", "--iterations", "2"])
     runpy.run_path(str(ROOT / "examples" / "rsl_rl_ppo.py"), run_name="__main__")
-    assert len(re.findall(r": 0\.\d+ of the square seen", capsys.readouterr().out)) == 2
+    assert len(re.findall(r": return 0.0 at the end, 0\.\d+ of the square seen", capsys.readouterr().out)) == 2

@@ -137,7 +137,12 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
             seen = self.features(parts if len(parts) > 1 else parts[self.in_keys[0]])
             states = np.array(seen.detach().cpu() if isinstance(seen, torch.Tensor) else seen)
         else:
-            states = torch.cat([rows_of(f"the observation {key!r}", part) for key, part in parts.items()], -1).cpu().numpy().copy()
+            states = (
+                torch.cat([rows_of(f"the observation {key!r}", part) for key, part in parts.items()], -1)
+                .cpu()
+                .numpy()
+                .copy()
+            )
         if states.ndim != 2 or len(states) != count:
             raise ValueError(
                 f"features must turn {count} observations into an array ({count}, dim); got shape {states.shape}."
