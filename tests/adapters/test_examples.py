@@ -15,9 +15,9 @@ EXAMPLES = {
     "sb3_sac.py": ["--steps", "150"],
     "sb3_pair.py": ["--steps", "150"],
     "minigrid_ppo.py": ["--steps", "4096", "--task", "MiniGrid-DoorKey-5x5-v0"],
-    "cleanrl_ppo.py": ["--steps", "512", "--rollout", "32"],
+    "cleanrl_ppo.py": ["--steps", "3840", "--rollout", "10"],
     "gymnasium_vector.py": ["--steps", "500"],
-    "torchrl_ppo.py": ["--steps", "2048"],
+    "torchrl_ppo.py": ["--steps", "1600"],
     "torchrl_sac.py": ["--steps", "1152", "--task", "Pendulum-v1"],
 }
 
@@ -25,6 +25,7 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", [name, *EXAMPLES[name]])
+    monkeypatch.syspath_prepend(ROOT / "examples")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")

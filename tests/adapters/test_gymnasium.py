@@ -179,6 +179,8 @@ def test_mistakes_are_told_at_once_and_a_class_is_made_to_fit(single: bool) -> N
         wrap(inner, vn.KME(dim=3))
     with pytest.raises(ValueError, match=r"already in a Bonus.*paid twice"):
         wrap(wrap(inner, Spy()), Spy())
+    with pytest.raises(ValueError, match=r"already in a BonusEnv.*paid twice"):
+        BonusVectorEnv(SyncVectorEnv([lambda: BonusEnv(WalkEnv(0), Spy())]), Spy())
     with pytest.raises(TypeError, match="object lacks rewards"):
         wrap(inner, object())
 

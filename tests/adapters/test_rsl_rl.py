@@ -40,7 +40,8 @@ class Walks(VecEnv):
 
     def get_observations(self) -> TensorDict:
         states = torch.as_tensor(np.stack([walk.state() for walk in self.walks]))
-        parts = {"policy": states, "who": states[:, :1], "rest": states[:, 1:], "image": states.reshape(-1, 2, 2)}
+        parts = {"policy": states, "who": states[:, :1], "rest": states[:, 1:], "grid": states.reshape(-1, 2, 2)}
+        parts["image"] = parts["grid"].to(torch.uint8)
         return TensorDict(parts, batch_size=[self.num_envs])
 
     def step(self, actions: torch.Tensor) -> Any:
@@ -263,6 +264,16 @@ def test_bad_options_are_named() -> None:
         add_bonus(runner, Spy())
 
 
+def test_a_group_of_any_shape_becomes_a_vector() -> None:
+    flat, grid = Spy(), Spy()
+    for spy, keys in ((flat, ["policy"]), (grid, ["grid"])):
+        runner = runner_on(Walks())
+        add_bonus(runner, spy, keys=keys)
+        runner.learn(1)
+    np.testing.assert_array_equal(flat.seen(), grid.seen())
+    assert add_bonus(runner_on(Walks()), vn.KME, keys=["grid", "who"]).bonus.dim == 5
+
+
 def test_images_and_wrong_features_are_named() -> None:
     for options, message in (
         ({"keys": ["image"]}, "'image' is an image.*features="),
@@ -297,4 +308,4 @@ def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["rsl_rl_ppo.py", "--envs", "32", "--iterations", "2"])
     runpy.run_path(str(ROOT / "examples" / "rsl_rl_ppo.py"), run_name="__main__")
-    assert len(re.findall(r": 0\.\d+ of the square seen", capsys.readouterr().out)) == 2
+    assert len(re.findall(r": return 0.0 at the end, 0\.\d+ of the square seen", capsys.readouterr().out)) == 2

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchrl")
@@ -57,6 +58,23 @@ def test_several_keys_and_features() -> None:
     np.testing.assert_array_equal(pictures.seen(), known.led_to)
     with pytest.raises(ValueError, match=r"image.*\(8, 8, 3\).*Pass features="):
         TransformedEnv(serial(PictureEnv), BonusTransform(pictures, in_keys=["pixels"])).rollout(2)
+
+
+class GridEnv(WalkEnv):
+    """A walk whose four numbers are two rows of two."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2, 2), np.float32)
+
+    def observe(self) -> Any:
+        return super().observe().reshape(2, 2)
+
+
+def test_arrays_of_any_shape_become_vectors_and_unknown_keys_are_named() -> None:
+    env = TransformedEnv(serial(GridEnv), BonusTransform(vn.KME, update_every=4))
+    env.rollout(8, break_when_any_done=False)
+    assert env.transform.bonus.dim == 4 and env.transform.payer.updates == 2
+    with pytest.raises(ValueError, match=r"no observation 'observation'; there are \['pixels'\]. Pass in_keys="):
+        TransformedEnv(serial(PictureEnv), BonusTransform(vn.KME)).rollout(1)
 
 
 def test_environments_that_wait_are_neither_paid_nor_learned() -> None:

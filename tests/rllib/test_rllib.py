@@ -11,6 +11,7 @@ from gymnasium import spaces
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.impala import IMPALAConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.algorithms.sac import SACConfig
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 
 import voronaut as vn
@@ -124,6 +125,9 @@ def test_what_cannot_work_is_refused() -> None:
         add_bonus(small(), object())
     with pytest.raises(ValueError, match="warmup"):
         add_bonus(small(), kme, warmup=-1)
+    for config in (small(), SACConfig()):
+        with pytest.raises(ValueError, match="has a bonus already: it would be paid twice"):
+            add_bonus(add_bonus(config, kme).copy(copy_frozen=False), kme)
     with pytest.raises(TypeError, match=r"class Mine\(voronaut.adapters.rllib.KeepsBonus, Plain\)"):
         add_bonus(small().learners(learner_class=Plain), kme)
     assert add_bonus(small().learners(learner_class=Keeping), kme).learner_class is Keeping

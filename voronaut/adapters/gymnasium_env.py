@@ -15,7 +15,7 @@ from voronaut.helpers.missing import missing
 try:
     import gymnasium
     import gymnasium.utils
-    from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 except ModuleNotFoundError as error:
     raise missing(error, {"gymnasium"}, "gymnasium", "train") from error
 
@@ -57,7 +57,7 @@ class BonusVectorEnv(Freezes, VectorWrapper):
     ) -> None:
         if not isinstance(env, VectorEnv):
             raise TypeError(f"BonusVectorEnv wraps a VectorEnv; got {type(env).__name__}. For one Env take BonusEnv.")
-        _check_unpaid(env)
+        check_unpaid(env)
         super().__init__(env)
         self.reader = Reader(env.single_observation_space, keys, features)
         bonus = fitting(bonus, self.reader.dim)
@@ -135,7 +135,7 @@ class BonusEnv(Freezes, gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs
     ) -> None:
         if not isinstance(env, gymnasium.Env):
             raise TypeError(f"BonusEnv wraps one Env; got {type(env).__name__}. For a VectorEnv take BonusVectorEnv.")
-        _check_unpaid(env)
+        check_unpaid(env)
         gymnasium.utils.RecordConstructorArgs.__init__(  # for env.spec, with a copy of the bonus as it came
             self, bonus=bonus, scale=scale, update_every=update_every, warmup=warmup, features=features, keys=keys,
             total_steps=total_steps,
@@ -168,13 +168,16 @@ class BonusEnv(Freezes, gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs
         return loaded
 
 
-def _check_unpaid(env: Any) -> None:
+def check_unpaid(env: Any) -> None:
+    """Refuse an environment that a bonus pays already, around it or in one of its parts."""
     while isinstance(env, gymnasium.Wrapper | VectorWrapper):
         if isinstance(env, Freezes):
             raise ValueError(
                 f"the environment is already in a {type(env).__name__}: it would be paid twice. Wrap it once."
             )
         env = env.env
+    for each in env.envs if isinstance(env, SyncVectorEnv) else ():
+        check_unpaid(each)
 
 
 def _mode(env: Any, given: AutoresetMode | str | None) -> AutoresetMode:

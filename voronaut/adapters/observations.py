@@ -1,5 +1,6 @@
 """From an environment's observations to the states that a bonus sees."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -119,8 +120,23 @@ def _one_hot(levels: Any, start: Any) -> Part:
 
 
 def _is_image(space: Any) -> bool:
-    shape, kind = getattr(space, "shape", None) or (), getattr(space, "dtype", None)
-    return len(shape) >= 2 and hasattr(space, "high") and bool(kind == np.uint8 or np.prod(shape) > LARGE)
+    return hasattr(space, "high") and looks_like_image(getattr(space, "shape", None) or (), space.dtype)
+
+
+def looks_like_image(shape: Sequence[int], kind: Any) -> bool:
+    """Whether an array of one observation, NumPy's or torch's, is taken for an image: bytes, or many numbers."""
+    return len(shape) >= 2 and (str(kind).endswith("uint8") or math.prod(shape) > LARGE)
+
+
+def rows_of(what: str, part: Any) -> Any:
+    """A batch of tensors (n, …) -> (n, d), images refused; for libraries whose observations are tensors."""
+    shape = tuple(part.shape[1:])
+    if looks_like_image(shape, part.dtype):
+        raise ValueError(
+            f"{what} is an image or another large array of shape {shape}, and a bonus needs vectors. Pass features=: a "
+            "function from a batch of observations to vectors (n, dim), such as an encoder."
+        )
+    return part.reshape(len(part), -1)
 
 
 def _which_keys(spaces: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, {"ray"}, "ray", "rllib") from error
 
+PAYS = "pays_bonus"  # an attribute of the functions that `add_bonus` puts into a config
 COMPONENT = "bonus"  # its name in a learner's state, and in the results under learners/__all_modules__
 ARTIFICIAL = "_added_loss_mask_for_valid_episode_ts"  # RLlib's sign that every episode got one step more at its end
 
@@ -63,6 +64,7 @@ def add_bonus(
         total_steps: environment steps of the training, for a `scale` that is a function.
         update_every: environment steps between updates of the bonus, with a replay; PPO's learns once per iteration.
     """
+    _check_unpaid(config)
     if isinstance(config, SACConfig | DQNConfig):
         more = {"warmup": warmup, "total_steps": total_steps, "update_every": update_every}
         return _paid_by_replay(config, bonus, keys=keys, features=features, scale=scale, **more)
@@ -79,7 +81,15 @@ def add_bonus(
         own = BonusConnector(cloudpickle.loads(zlib.decompress(packed)), **options)
         return [*(made if isinstance(made, list | tuple) else [made]), own]
 
+    setattr(connectors, PAYS, True)
     return config.learners(learner_connector=connectors, learner_class=_keeping(config.learner_class))
+
+
+def _check_unpaid(config: Any) -> None:
+    begin = getattr(config, "callbacks_on_algorithm_init", None) or []
+    places = [getattr(config, "_learner_connector", None), *(begin if isinstance(begin, list) else [begin])]
+    if any(hasattr(place, PAYS) for place in places):
+        raise ValueError("this config has a bonus already: it would be paid twice. Add one bonus to a fresh config.")
 
 
 def _paid_by_replay(config: Any, bonus: Any, **options: Any) -> Any:
@@ -91,6 +101,7 @@ def _paid_by_replay(config: Any, bonus: Any, **options: Any) -> Any:
 
         ReplayBonus(algorithm, cloudpickle.loads(zlib.decompress(packed)), **options)
 
+    setattr(begin, PAYS, True)
     return config.callbacks(on_algorithm_init=[*(before if isinstance(before, list) else [before]), begin])
 
 

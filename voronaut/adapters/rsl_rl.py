@@ -1,12 +1,13 @@
 """rsl_rl: `add_bonus(runner, bonus)` pays its PPO from one bonus, and keeps the bonus in the runner's checkpoints."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters.observations import Features
+from voronaut.adapters.observations import Features, looks_like_image, rows_of
 from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.bonuses.base import TakesTensors
 from voronaut.helpers.missing import missing
@@ -151,7 +152,7 @@ class RunnerBonus:
 
     def _vectors(self, obs: Any) -> torch.Tensor:
         if self.keys is not None and not isinstance(obs, torch.Tensor):
-            obs = torch.cat([_vector(key, obs[key]) for key in self.keys], dim=-1)
+            obs = torch.cat([rows_of(f"the observation group {key!r}", obs[key]) for key in self.keys], dim=-1)
         states: torch.Tensor = obs if self.features is None else self.features(obs)
         if not isinstance(states, torch.Tensor) or states.ndim != 2:
             raise ValueError(f"features must give a tensor (n, dim); got {getattr(states, 'shape', type(states))}.")
@@ -214,18 +215,12 @@ def _keys(runner: Any, keys: Sequence[str] | None, features: Features | None) ->
 
 def _dim(observations: Any, keys: list[str] | None, features: Features | None) -> int | None:
     """Numbers in a state, from the storage (t, n, …); None if a function makes the states or an image is among them."""
-    if keys is None or features is not None or any(observations[key].ndim != 3 for key in keys):
+    if keys is None or features is not None:
         return None
-    return sum(int(observations[key].shape[2]) for key in keys)
-
-
-def _vector(key: str, part: torch.Tensor) -> torch.Tensor:
-    if part.ndim != 2:
-        raise ValueError(
-            f"the observation group {key!r} is an image or another array of shape {tuple(part.shape[1:])}, and a bonus "
-            "needs vectors. Pass features=: a function from the observations to tensors (n, dim), such as an encoder."
-        )
-    return part
+    groups = [(observations[key].shape[2:], observations[key].dtype) for key in keys]
+    if any(looks_like_image(*group) for group in groups):
+        return None
+    return sum(math.prod(shape) for shape, _ in groups)
 
 
 def _lost(final: Any) -> str:

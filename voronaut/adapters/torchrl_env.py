@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters.observations import Features
+from voronaut.adapters.observations import Features, looks_like_image, rows_of
 from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.helpers.missing import missing
 
@@ -137,7 +137,12 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
             seen = self.features(parts if len(parts) > 1 else parts[self.in_keys[0]])
             states = np.array(seen.detach().cpu() if isinstance(seen, torch.Tensor) else seen)
         else:
-            states = torch.cat([_vector(key, part) for key, part in parts.items()], -1).cpu().numpy().copy()
+            states = (
+                torch.cat([rows_of(f"the observation {key!r}", part) for key, part in parts.items()], -1)
+                .cpu()
+                .numpy()
+                .copy()
+            )
         if states.ndim != 2 or len(states) != count:
             raise ValueError(
                 f"features must turn {count} observations into an array ({count}, dim); got shape {states.shape}."
@@ -150,10 +155,17 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         if parent is None or self.features is not None:
             return None
         axes = len(parent.batch_size)
-        shapes = [parent.observation_spec[key].shape[axes:] for key in self.in_keys]
-        return sum(shape.numel() for shape in shapes) if all(len(shape) == 1 for shape in shapes) else None
+        specs = [parent.observation_spec[key] for key in self.in_keys]
+        if any(looks_like_image(spec.shape[axes:], spec.dtype) for spec in specs):
+            return None
+        return sum(spec.shape[axes:].numel() for spec in specs)
 
     def _check_place(self) -> None:
+        there = list(self.parent.observation_spec.keys(True, True))
+        if lost := [key for key in self.in_keys if key not in there]:
+            raise ValueError(
+                f"the environment has no observation {', '.join(map(repr, lost))}; there are {there}. Pass in_keys=."
+            )
         if not isinstance(self._given, type):
             fitting(self._given, self._dim())
         around: Any = self.container.transform if self.container is not None else self
@@ -214,15 +226,6 @@ def _pay_and_ends(tensordict: TensorDictBase, reward_key: Any) -> tuple[NDArray[
 
 def _flat_batch(tensor: torch.Tensor, axes: int) -> torch.Tensor:
     return tensor.detach().reshape(-1, *tensor.shape[axes:])
-
-
-def _vector(key: Any, part: torch.Tensor) -> torch.Tensor:
-    if part.ndim != 2:
-        raise ValueError(
-            f"the observation {key!r} is an image or another array of shape {tuple(part.shape[1:])}, and a bonus needs "
-            "vectors. Pass features=: a function from a batch of observations to vectors (n, dim), such as an encoder."
-        )
-    return part
 
 
 def _tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, torch.Tensor]:

@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMoni
 
 import voronaut as vn
 from tests.adapters.worlds import DictWalkEnv, PictureEnv, Spy, WalkEnv, corner, walks
+from voronaut.adapters.gymnasium_env import BonusEnv
 from voronaut.conformance.walk import replay
 from voronaut.sb3 import BonusCallback, BonusVecEnv
 
@@ -197,6 +198,8 @@ def test_mistakes_are_told() -> None:
         BonusVecEnv(venv, venv)
     with pytest.raises(ValueError, match="already in a BonusVecEnv"):
         BonusVecEnv(VecMonitor(BonusVecEnv(venv, spy)), spy)
+    with pytest.raises(ValueError, match="already in a BonusEnv"):
+        BonusVecEnv(VecMonitor(DummyVecEnv([lambda: BonusEnv(WalkEnv(), spy)])), spy)
     with pytest.raises(ValueError, match=r"dim=3 and those it would see have 4 numbers.*KME\(dim=4\)"):
         BonusVecEnv(venv, vn.KME(dim=3))
     with pytest.raises(TypeError, match="PPO lacks rewards"):

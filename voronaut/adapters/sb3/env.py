@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters import files
+from voronaut.adapters import files, gymnasium_env
 from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import SCALE, Freezes, Payer, Scale, fitting
 from voronaut.helpers import npz
 from voronaut.helpers.missing import missing
 
 try:
-    from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize
+    from stable_baselines3.common.vec_env import (
+        DummyVecEnv,
+        SubprocVecEnv,
+        VecEnv,
+        VecEnvWrapper,
+        VecNormalize,
+        unwrap_vec_normalize,
+    )
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 except ModuleNotFoundError as error:
     raise missing(error, {"stable_baselines3", "torch"}, "stable-baselines3", "sb3") from error
@@ -192,6 +199,9 @@ def check_unpaid(env: Any) -> None:
         if isinstance(env, BonusVecEnv):
             raise ValueError("the environment is already in a BonusVecEnv: it would be paid twice. Wrap it once.")
         env = env.venv
+    if isinstance(env, DummyVecEnv | SubprocVecEnv) and any(env.env_is_wrapped(gymnasium_env.BonusEnv)):
+        raise ValueError("the environments are already in a BonusEnv: they would be paid twice. Wrap them once.")
+    gymnasium_env.check_unpaid(env)
 
 
 def _finals(dones: NDArray[Any], infos: Sequence[dict[str, Any]]) -> dict[int, Any]:
