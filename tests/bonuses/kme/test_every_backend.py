@@ -1,5 +1,6 @@
 """Units, offsets and the order of coordinates change nothing, odd input breaks nothing: on CPU, XLA and a device."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,9 +25,17 @@ pytestmark = [
 Give = Callable[[Any], Any]
 
 
+@functools.cache
+def program() -> Any:
+    """What pays inside a program, compiled once for each shape."""
+    import jax
+
+    return jax.jit(vn.KME.pay)
+
+
 def jax_rewards(kme: vn.KME, states: Any) -> Any:
     """Paid inside a program, of float32 states; the cores learn."""
-    return np.asarray(kme.pay(kme.frozen(), np.asarray(states, np.float32)))
+    return np.asarray(program()(kme.frozen(), np.asarray(states, np.float32)))
 
 
 @pytest.fixture

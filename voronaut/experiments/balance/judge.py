@@ -148,7 +148,7 @@ PLANS: dict[str, tuple[dict[str, Choice], Sequence[str]]] = {
     "rules": (RULES, (*LAWS, *MOVING)),
     "variants": (VARIANTS, HARD),
     "held_out": (RULES, tuple(streams.HELD_OUT)),
-    "kme": ({"vn.KME": KME}, (*LAWS, *streams.MADE, "agent in the maze", "agent, Cheetah", "agent, Acrobot")),
+    "kme": ({"vn.KME": KME}, (*LAWS, *MOVING, *streams.HELD_OUT)),
     "scales": (
         {scale: Choice(RULE, scale=scale) for scale in SCALES},
         ("Gaussian, d = 17", "5-D sheet in 60-D", *MOVING),
