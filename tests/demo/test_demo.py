@@ -17,14 +17,14 @@ from voronaut.training.folder import Rows
 from voronaut.training.on_policy import PPOTrainer
 
 ROOT = Path(__file__).parents[2]
-STEPS = "768"
+STEPS = "1152"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _small() -> object:
-    """Rollouts of 256 states: three of them take a moment."""
+    """Rollouts of 384 states, more than there are clusters: three of them take a moment."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(demo.SETTINGS, "rollout", 256)
+        patch.setitem(demo.SETTINGS, "rollout", 384)
         yield
 
 
@@ -44,7 +44,7 @@ def test_what_it_leaves_behind(finished: Path) -> None:
         assert picture.width >= 800
         assert moving.n_frames == 3  # type: ignore[attr-defined]
     record = film.load(finished / "maze.npz")
-    assert record.steps.tolist() == [256, 512, 768]
+    assert record.steps.tolist() == [384, 768, 1152]
     assert record.states.shape == (2, 3, 256, 2) and record.centers.shape == (3, 300, 2)
 
 
@@ -61,7 +61,7 @@ def test_the_table_and_a_second_time(finished: Path, capsys: pytest.CaptureFixtu
     (finished / "maze.png").unlink()
     assert main(["demo", "--out", str(finished), "--steps", STEPS, "--seed", "1"]) == 0
     said = capsys.readouterr().out
-    assert "768 steps each" in said and "PPO + KME" in said and "maze seen" in said and "maze.gif" in said
+    assert "1,152 steps each" in said and "PPO + KME" in said and "maze seen" in said and "maze.gif" in said
     assert (finished / "maze.png").exists() and (finished / "maze.npz").read_bytes() == before
 
 

@@ -315,7 +315,7 @@ def test_clusters_that_have_moved_keep_bounds_that_are_bounds(dim: int) -> None:
 
 @pytest.mark.parametrize(("dtype", "within"), [(np.float32, 1e-4), (np.float64, 1e-12)])
 def test_bounds_are_below_what_they_bound_and_close(dtype: type, within: float) -> None:
-    """Of squared norms, and of distances to a center on its way to a state: nothing else sees a bound that is not one."""
+    """Of norms, and of distances to a center on its way to a state: no other test sees a bound that is not one."""
     rng, alpha = np.random.default_rng(0), 0.25
     centers, state = rng.normal(size=(40, 6)).astype(dtype), rng.normal(size=6).astype(dtype)
     exact = centers.astype(np.longdouble)
