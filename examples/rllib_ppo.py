@@ -10,7 +10,6 @@ from voronaut.adapters.rllib import add_bonus, bonus_of
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=99_200)
-parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--alone", action="store_true", help="without a bonus, for comparison")
 parser.add_argument("--learners", type=int, default=0, help="0: learn in this process")
 parser.add_argument("--runners", type=int, default=0, help="processes that act; 0: act in this process")
@@ -19,12 +18,14 @@ options = parser.parse_args()
 
 config = (
     PPOConfig()
-    .environment(Corner, observation_space=Corner.observation_space, action_space=Corner.action_space)
+    .environment(Corner, observation_space=Corner.observation_space)
     .env_runners(num_env_runners=options.runners, num_envs_per_env_runner=32)
     .learners(num_learners=options.learners)
     .training(train_batch_size_per_learner=options.batch, minibatch_size=256, num_epochs=5, lr=1e-3)
+    .training(lambda_=0.95, clip_param=0.2, use_kl_loss=False)
+    .rl_module(model_config={"fcnet_hiddens": [64, 64], "free_log_std": True})
     .fault_tolerance(restart_failed_env_runners=True)
-    .debugging(seed=options.seed)
+    .debugging(seed=0)
 )
 config = add_bonus(config, vn.NoBonus if options.alone else vn.KME)  # the one line
 algorithm, steps = config.build_algo(), 0
