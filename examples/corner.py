@@ -14,9 +14,6 @@ class Corner(gymnasium.Env):
 
     observation_space = action_space = gymnasium.spaces.Box(-1, 1, (2,))
 
-    def __init__(self, config: Any = None) -> None:
-        """RLlib passes a config."""
-
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
         self.place, self.steps = np.full(2, -0.95, np.float32), 0
         return self.place, {}
