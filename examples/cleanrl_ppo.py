@@ -1,6 +1,6 @@
 """A one-file PPO in the manner of CleanRL on Gymnasium vector environments; the bonus is one line (marked).
 
-The task pays in a far corner that random steps do not reach. A quarter of a minute on a free core.
+What pays lies behind a wall, where random steps do not get. A quarter of a minute on a free core.
 Run: python examples/cleanrl_ppo.py [--alone] [--steps N] [--task ID]
 """
 

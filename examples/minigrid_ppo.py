@@ -31,7 +31,7 @@ def make() -> gymnasium.Env:
 torch.set_num_threads(1)
 env = make_vec_env(make, n_envs=16, seed=options.seed)
 if not options.alone:
-    env = BonusVecEnv(env, vn.KME, scale=0.01, update_every=128)  # the one line
+    env = BonusVecEnv(env, vn.KME, update_every=128)  # the one line
 model = PPO("MlpPolicy", env, n_steps=128, batch_size=256, n_epochs=4, ent_coef=0.01, seed=options.seed, device="cpu")
 model.learn(options.steps, log_interval=20)
 returns = [episode["r"] for episode in model.ep_info_buffer]

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 def test_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", [PPO.name, "--steps", "512", "--batch", "256"])
-    monkeypatch.syspath_prepend(PPO.parent)
     runpy.run_path(str(PPO), run_name="__main__")
     assert "The bonus has seen 512 states." in capsys.readouterr().out
     assert len(PPO.read_text().splitlines()) <= 40

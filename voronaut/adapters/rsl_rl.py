@@ -220,7 +220,7 @@ def _dim(observations: Any, keys: list[str] | None, features: Features | None) -
     groups = [(observations[key].shape[2:], observations[key].dtype) for key in keys]
     if any(looks_like_image(*group) for group in groups):
         return None
-    return sum(math.prod(shape) for shape, _ in groups)
+    return sum(int(math.prod(shape)) for shape, _ in groups)
 
 
 def _lost(final: Any) -> str:

@@ -158,7 +158,7 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         specs = [parent.observation_spec[key] for key in self.in_keys]
         if any(looks_like_image(spec.shape[axes:], spec.dtype) for spec in specs):
             return None
-        return sum(spec.shape[axes:].numel() for spec in specs)
+        return sum(int(spec.shape[axes:].numel()) for spec in specs)
 
     def _check_place(self) -> None:
         there = list(self.parent.observation_spec.keys(True, True))

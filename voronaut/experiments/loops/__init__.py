@@ -40,7 +40,6 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
     },
     COMMAND: {"kme": {"bonus": "kme", **TRAINED}, "none": {"bonus": "none", **TRAINED}},
     DOOR: {
-        "kme": {"scale": 0.01, **DOORS},
         "kme-default": {"scale": "falling:0.1", **DOORS},
         "alone": {"scale": 0.0, **DOORS},
     },
@@ -56,7 +55,6 @@ NAMES = {
     },
     COMMAND: {"kme": "the pair", "none": "SAC alone"},
     DOOR: {
-        "kme": "PPO with KME, `scale=0.01`",
         "kme-default": "PPO with KME, the default `scale`",
         "alone": "PPO alone",
     },
