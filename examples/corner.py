@@ -1,4 +1,4 @@
-"""A task for the examples beside this file: what pays lies behind a wall, where steps taken at random hardly ever get."""
+"""A task for the examples beside this file: what pays lies behind a wall, where random steps hardly ever get."""
 
 from typing import Any
 
