@@ -23,7 +23,8 @@ SEEDS = range(100, 105)
 CAR, COMMAND, DOOR = "mountain-car", "mountain-car-command", "door-key"
 SOLVED = {CAR: 90.0, COMMAND: 90.0, DOOR: 0.9}
 # What is run; where "sac", "none" or "alone" stands there is no bonus. SAC and the pair are given no settings; "same"
-# is SAC with what the pair chooses by itself. "uniform" and "quick" are of an earlier pair, which chose nothing.
+# is SAC with what the pair chooses by itself. "uniform" and "quick" are of an earlier pair, which chose nothing; "before"
+# is of a bonus that could pay thousands of deviations for a flag.
 FOUR: dict[str, Any] = {"envs": 4, "normalize": False, "settings": {}, "steps": 20_000}
 SIXTEEN: dict[str, Any] = {"envs": 16, "normalize": False, "settings": {"near_reward": 0.0}, "steps": 200_000}
 SETTINGS: dict[str, Any] = {"ent_coef": "auto_0.1", "n_steps": 3, "policy_kwargs": {"net_arch": [64, 64]}}
@@ -41,10 +42,12 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
     COMMAND: {"kme": {"bonus": "kme", **TRAINED}, "none": {"bonus": "none", **TRAINED}},
     DOOR: {
         "kme-default": {"scale": "falling:0.1", **DOORS},
+        "kme-small": {"scale": 0.001, **DOORS},
         "alone": {"scale": 0.0, **DOORS},
+        "kme-before": {"scale": "falling:0.1", **DOORS},
     },
 }
-OLD = ("pair-quick", "pair-uniform")  # kept, not run again
+OLD = ("pair-quick", "pair-uniform", "kme-before")  # kept, not run again
 NAMES = {
     CAR: {
         "pair": "the pair",
@@ -56,7 +59,9 @@ NAMES = {
     COMMAND: {"kme": "the pair", "none": "SAC alone"},
     DOOR: {
         "kme-default": "PPO with KME, the default `scale`",
+        "kme-small": "PPO with KME, `scale=0.001`",
         "alone": "PPO alone",
+        "kme-before": "PPO with an earlier KME, the default `scale`",
     },
 }
 
