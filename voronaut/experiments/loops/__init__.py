@@ -23,8 +23,8 @@ SEEDS = range(100, 105)
 CAR, COMMAND, DOOR = "mountain-car", "mountain-car-command", "door-key"
 SOLVED = {CAR: 90.0, COMMAND: 90.0, DOOR: 0.9}
 # What is run; where "sac", "none" or "alone" stands there is no bonus. SAC and the pair are given no settings; "same"
-# is SAC with what the pair chooses by itself. "uniform" and "quick" are of an earlier pair, which chose nothing; "before"
-# is of a bonus that could pay thousands of deviations for a flag.
+# is SAC with what the pair chooses by itself. "uniform" and "quick" are of an earlier pair, which chose nothing;
+# "before" is of a bonus that could pay thousands of deviations for a flag.
 FOUR: dict[str, Any] = {"envs": 4, "normalize": False, "settings": {}, "steps": 20_000}
 SIXTEEN: dict[str, Any] = {"envs": 16, "normalize": False, "settings": {"near_reward": 0.0}, "steps": 200_000}
 SETTINGS: dict[str, Any] = {"ent_coef": "auto_0.1", "n_steps": 3, "policy_kwargs": {"net_arch": [64, 64]}}
