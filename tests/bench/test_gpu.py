@@ -13,7 +13,7 @@ from voronaut.bench import gpu
 
 SMALL: dict[str, Any] = {
     "DEVICE": "cpu", "CLUSTERS": 10, "DIMS": (3, 9), "SIZES": (64, 128), "WIDE": ((20, 5),), "WIDE_STATES": 64,
-    "UPDATE_STATES": 64, "ROLLOUTS": (64, 96), "MATRIX": 32, "COPY": 1000, "ENCODER": 8, "FEATURES": 4, "SECONDS": 0.0,
+    "UPDATE_STATES": 64, "ROLLOUTS": (64, 96), "MATRIX": 32, "COPY": 1000, "MEMORY_STATES": 64, "ENCODER": 8, "FEATURES": 4, "SECONDS": 0.0,
 }  # fmt: skip
 
 
@@ -24,6 +24,7 @@ def test_the_tables_and_the_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "Ceilings" in text and "RE3 rewards, ms" in text
     result = json.loads((tmp_path / "gpu.json").read_text())
     assert [row["states"] for row in result["rewards"]] == [64, 128, 64, 128]
+    assert [row["memory"] for row in result["memories"]] == [*gpu.MEMORIES] * 2
     rates = result["ceilings"]
     for row in result["rewards"]:
         flops, moved = 2 * 10 * row["dim"] / rates["float32"], (4 * row["dim"] + 4) / rates["copy"]

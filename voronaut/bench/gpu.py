@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from voronaut import presets
 from voronaut.bench import measure
 from voronaut.helpers import machine
 
@@ -25,6 +26,14 @@ FIRST_STATES = 4096
 MATRIX, COPY = 8192, 1 << 28
 ENCODER, FEATURES, RE3_FEATURES, NEIGHBORS, BATCH, FRACTION = 1024, 512, 50, 3, 256, 0.25
 SECONDS = 0.4  # for each number
+# What a KME clusters; the first is one clustering, by whose cost that of views is judged.
+MEMORIES: dict[str, dict[str, Any]] = {
+    "the paper's, 300 clusters": dict(presets.paper().kme),
+    "the whole state, 300 clusters": {"views": 1},
+    "views of two, 64 clusters each": {"view_dim": 2},
+    "views of one, 32 clusters each": {"view_dim": 1},
+}
+MEMORY_STATES = 1 << 18
 
 
 def seconds(call: Callable[[], Any], budget: float | None = None) -> float:
@@ -130,7 +139,7 @@ def rivals(dim: int, size: int) -> dict[str, float]:
     import voronaut as vn
     from voronaut.bench import gpu_rivals
 
-    kme, states = vn.KME(dim, clusters=CLUSTERS), gpu_rivals.gaussian(size, dim, DEVICE)
+    kme, states = vn.KME(dim, **presets.paper().kme), gpu_rivals.gaussian(size, dim, DEVICE)
     rnd = gpu_rivals.RND(dim, DEVICE, hidden=ENCODER, features=FEATURES)
     re3 = gpu_rivals.encoder(dim, ENCODER, RE3_FEATURES, DEVICE)
     kme.update(states)  # clusters that have learned something, as in training
@@ -142,6 +151,19 @@ def rivals(dim: int, size: int) -> dict[str, float]:
         "RE3 rewards": lambda: gpu_rivals.neighbours(re3, states, NEIGHBORS),
     }
     return {"dim": dim, "states": size, **{f"{name}, ms": seconds(call) * 1e3 for name, call in work.items()}}
+
+
+def memory(name: str, dim: int, size: int) -> dict[str, Any]:
+    """`vn.KME` with one of `MEMORIES` through its public face: rewards and update of a rollout of `size` states."""
+    import torch
+
+    import voronaut as vn
+
+    kme, states = vn.KME(dim, seed=0, **MEMORIES[name]), torch.randn(size, dim, device=DEVICE)
+    for _ in range(4):
+        kme.update(states)
+    paid, learned = seconds(lambda: kme.rewards(states)), seconds(lambda: kme.update(states))
+    return {"memory": name, "dim": dim, "states": size, "rewards, ms": paid * 1e3, "update, ms": learned * 1e3}
 
 
 def attempt(rows: list[Any], call: Callable[[], Any]) -> None:
@@ -162,12 +184,15 @@ def run(folder: Path) -> str:
     if DEVICE == "cuda" and not torch.cuda.is_available():
         raise ValueError("bench gpu needs a CUDA device, and torch sees none. Without one: voronaut bench kernels.")
     rates: dict[str, float] = ceilings()
-    parts: dict[str, list[Any]] = {"rewards": [], "update": [], "wide": [], "wide update": [], "rivals": []}
+    parts: dict[str, list[Any]] = {"rewards": [], "update": [], "wide": [], "wide update": [], "memories": [],
+                                    "rivals": []}  # fmt: skip
     for dim in DIMS:
         attempt(parts["rewards"], partial(pay, CLUSTERS, dim, SIZES, rates))
         attempt(parts["update"], partial(learn, CLUSTERS, dim, UPDATE_STATES))
         for size in ROLLOUTS:
             attempt(parts["rivals"], partial(rivals, dim, size))
+        for name in MEMORIES:
+            attempt(parts["memories"], partial(memory, name, dim, MEMORY_STATES))
     for k, dim in WIDE:
         attempt(parts["wide"], partial(pay, k, dim, (WIDE_STATES,), rates))
         attempt(parts["wide update"], partial(learn, k, dim, ROLLOUTS[0]))
@@ -202,6 +227,7 @@ def page(result: dict[str, Any]) -> list[Any]:
         "update": "## Update (the exact sequence), and making clusters ready for rewards",
         "wide": "## Rewards with many clusters",
         "wide update": "## Update with many clusters",
+        "memories": "## What is clustered: a rollout, milliseconds",
         "rivals": "## A rollout: KME beside RND (trained on a quarter of it) and batch RE3, milliseconds",
     }
     return [
@@ -209,7 +235,7 @@ def page(result: dict[str, Any]) -> list[Any]:
         f"Ceilings of this device: float32 products {rates['float32'] / 1e12:.1f} Tflop/s, TF32 products "
         f"{rates['tf32'] / 1e12:.1f} Tflop/s, copies {rates['copy'] / 1e12:.2f} TB/s. The floor is the larger of "
         "2kd flops and 4d + 4 bytes per state at these.",
-        *(part for name, title in titles.items() if result[name] for part in (title, result[name])),
+        *(part for name, title in titles.items() if result.get(name) for part in (title, result[name])),
     ]
 
 
