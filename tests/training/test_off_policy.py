@@ -121,7 +121,7 @@ def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:
     trainer = counting(3)
     lane, member = trainer.lanes[0], trainer.bonuses.members()[0]
     states, before = np.asarray(lane.draw(77)), float(lane.run.deviation[0])
-    trainer._learn(77)  # draws the same windows: keys are made of the seed and the vector step
+    trainer._learn_outside(77)  # draws the same windows: keys are made of the seed and the vector step
     now, rate = member.rewards(states[0]).std(), max(0.016, 1 / int(lane.run.batches[0]))
     assert now > 0 and float(lane.run.deviation[0]) == pytest.approx(before + rate * (now - before), rel=1e-4)
 

@@ -9,6 +9,7 @@ learning by one vector step, simulating and learning overlap, and the order of e
 
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ class SACTrainer:
         self.done, self.total = 0, config.rollouts
         self.appended = 0  # vector steps that are in files
         self.pending: list[replay.Transition] = []  # those after them
+        self.beginner = ThreadPoolExecutor(1)  # begins to learn while the environments are simulated
+        self.begun: Future[None] = self.beginner.submit(lambda: None)
         self.disk = replay.disk(self._shape()) * len(self.seeds)
 
     def turn(self) -> Rows:
@@ -77,6 +80,8 @@ class SACTrainer:
         actions = self._act_and_learn(t) if learning else self._random(t)
         with self._timed("collect_seconds"):
             step = self.task.step(_scaled(actions, self.task).reshape(self.task.num_envs, -1))
+        with self._timed("learn_seconds"):
+            self.begun.result()
         self._keep(actions, step, row)
         if (t + 1) % self.settings.absorb_every == 0:
             self._absorb(t)
@@ -85,12 +90,15 @@ class SACTrainer:
         """Actions of all runs, from the agents before they learn; the wait is for the last vector step's learning.
 
         Where everything is one program, learning stands in line before the actions are there: the device has no pause.
+        Handing an accelerator hundreds of small programs takes milliseconds, and is done in a thread of its own while
+        the environments are simulated; what comes after waits for it, so that the order of everything stays fixed.
         """
         drawn = [lane.act(self.observations[rows], t) for lane, rows in self._lanes()]  # type: ignore[index]
         if not all(lane.inside for lane in self.lanes):
             with self._timed("learn_seconds"):
                 jax.block_until_ready(drawn)  # type: ignore[no-untyped-call]
-        self._learn(t)
+            self._learn_outside(t)
+        self.begun = self.beginner.submit(self._learn_inside, t)
         with self._timed("learn_seconds"):
             return np.concatenate([np.asarray(each) for each in drawn])
 
@@ -100,8 +108,8 @@ class SACTrainer:
         drawn = [np.random.default_rng([seed, t, 9]).uniform(-1, 1, shape) for seed in self.seeds]
         return np.stack(drawn).astype(np.float32)
 
-    def _learn(self, t: int) -> None:
-        """Pay what is drawn as the bonus is now, and begin to learn: in one program where the bonus can be in it.
+    def _learn_outside(self, t: int) -> None:
+        """Pay what is drawn as the bonus is now, and begin to learn, where the bonus cannot be in the program.
 
         Everything is drawn and paid before anybody learns: what is drawn later would wait for the learning of others.
         """
@@ -112,6 +120,9 @@ class SACTrainer:
             paid = [self.bonuses.rewards(states, rows) for states, (_, rows) in zip(drawn, outside, strict=True)]
         for (lane, _), raw in zip(outside, paid, strict=True):
             lane.learn(raw, t)
+
+    def _learn_inside(self, t: int) -> None:
+        """Begin to learn where drawing, paying and learning are one program."""
         for lane in self.lanes:
             if lane.inside:
                 lane.draw_and_learn(t)
