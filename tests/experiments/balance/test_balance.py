@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from voronaut.experiments.balance import judge, loops, streams, usage
+from tests.experiments.balance import usage
+from voronaut.experiments.balance import judge, loops, streams
 from voronaut.experiments.balance.learner import Choice, Learner
 
 

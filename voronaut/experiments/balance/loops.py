@@ -1,5 +1,7 @@
-"""The rule of `usage.py` compiled, with switches for all that was tried beside it.
+"""argmin_i ‖s − μ_i‖ + c m u_i, usage that fades, crowds that split: the rule of docs/balance.md, and what was tried.
 
+u_i is the share of recent states that cluster i has won, m the running margin of decisions.
+`tests/experiments/balance/usage.py` has the rule alone, in plain NumPy, and is its judge.
 Usage is kept as u_i / (1 − b/k)^t, so that a state changes the winner's alone, and the least used cluster is looked for
 again only after its own usage has changed: O(k) numbers per state beyond the distances, as with counts.
 """
@@ -15,12 +17,12 @@ Floats = NDArray[np.float64]
 
 
 class Options(NamedTuple):
-    """`usage.Rule`, its constants, and the rules it is compared with."""
+    """The rule's constants, none of which has a unit, and switches to the rules it is compared with."""
 
-    strength: float = 3.0
-    fade: float = 0.01
-    floor: float = 0.02
-    crowded: float = 4.0  # inf: no cluster is split
+    strength: float = 3.0  # c: the handicap, in margins, of a cluster that wins its fair share
+    fade: float = 0.01  # b: one win adds b to a usage; usage is forgotten over k/b states
+    floor: float = 0.02  # the least α
+    crowded: float = 4.0  # times as much used as the least used cluster: split with it; inf: none is
     clip: float = 10.0  # inf: every margin counts in full
     near: float = 1.0  # margins within which a state counts less; 0: all states count
     split: float = 10.0  # 1: a split puts the new center on the state
