@@ -79,7 +79,7 @@ def until_accepted(place: Floats, variance: float, out: Floats) -> int:
 
 
 @compiled
-def plant(seed: int) -> None:
+def seed_walks(seed: int) -> None:
     """Seed the generator that the walks use."""
     np.random.seed(seed)  # noqa: NPY002
 
@@ -89,7 +89,7 @@ SAMPLERS = {"metropolis": metropolis, "release": until_accepted}
 
 def work(sampler: str, dim: int, variance: float, seed: int, points: int, batch: int) -> Values:
     """Walk from 0, cluster the states as they come, and read the clusters at the checkpoints."""
-    plant(seed)
+    seed_walks(seed)
     place, out = np.zeros(dim), np.empty((batch, dim))
     ways = {way: make(dim, seed=seed) for way, make in WAYS.items()}
     absorb = {"zeros": ways["zeros"].step, "auto": ways["auto"].update}
