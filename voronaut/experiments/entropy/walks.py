@@ -14,7 +14,7 @@ from voronaut.bonuses.kme import KME
 from voronaut.entropy.scale_free.stream import ScaleFree
 from voronaut.experiments.common.drawing import NOT_RUN, not_run
 from voronaut.experiments.common.jobs import Job, Results, Values
-from voronaut.experiments.entropy.curves import curves, falling, finite, line
+from voronaut.experiments.entropy.curves import curves, edges, falling, finite, line
 from voronaut.helpers.markdown import table
 from voronaut.helpers.plotting import figure
 from voronaut.kernels.compiled import compiled
@@ -159,7 +159,7 @@ def computed(found: Results) -> dict[str, str]:
 
 
 def _visited(found: Results, sampler: str, dim: int) -> str:
-    """Second half of the"""
+    """Variance visited in the second half of the walk, as a share of that asked for."""
     shares = []
     for variance in VARIANCES:
         names = [f"walks/{sampler}-{dim}-{variance}-{seed}" for seed in range(SEEDS)]
@@ -192,10 +192,7 @@ def draw(found: Results, figures: Path) -> list[Path]:
                     continue
                 axes.set(xscale="log")
             row[0].set_ylabel(name)
-        for axes, dim in zip(grid[0], DIMS, strict=True):
-            axes.set_title(f"d = {dim}")
-        for axes in grid[-1]:
-            axes.set_xlabel("states")
+        edges(grid, DIMS, "states")
         if grid[0, 0].lines:
             grid[0, 0].legend(loc="upper left")
     return [path]
