@@ -41,13 +41,14 @@ def orthogonal(rng: np.random.Generator, rows: int, columns: int, gain: float = 
     long, short = max(rows, columns), min(rows, columns)
     q, r = np.linalg.qr(rng.standard_normal((long, short)))
     q *= np.where(np.diag(r) < 0, -1.0, 1.0)
-    return np.ascontiguousarray(gain * (q if rows == long else q.T), np.float32)
+    return np.asarray(gain * (q if rows == long else q.T), np.float32)
 
 
 def start(seed: Sequence[int], sizes: Sequence[int]) -> Layers:
     """Fresh layers in NumPy: orthogonal weights, zero biases."""
     rng = np.random.default_rng(list(seed))
-    return [(orthogonal(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]
+    shapes = itertools.pairwise(sizes)
+    return [(np.ascontiguousarray(orthogonal(rng, a, b)), np.zeros(b, np.float32)) for a, b in shapes]
 
 
 def start_learner(seed: int, sizes: Sequence[int]) -> Learner:
