@@ -43,7 +43,11 @@ def absorb(clusters: Clusters, state: Array, step_size: float, balance: float) -
 
 def gaps(clusters: Clusters, balance: float) -> Array:
     """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i). Negative: the cell of cluster i is empty."""
-    centers, weight = clusters.centers, weights(clusters, balance)
+    return between(clusters.centers, weights(clusters, balance))
+
+
+def between(centers: Array, weight: Array) -> Array:
+    """min_{j≠i} ‖μ_i − μ_j‖ + w_j − w_i, (k,), where a cluster adds w_i to every distance."""
     distances = np.sqrt(((centers[:, None] - centers[None]) ** 2).sum(axis=2))
     adjusted = distances + weight[None] - weight[:, None]
     np.fill_diagonal(adjusted, np.inf)

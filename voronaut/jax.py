@@ -96,7 +96,7 @@ def update(state: State, next_states: Any, key: Array, *, chunk: int | None = No
         return state
     chances = jax.random.uniform(key, (4, len(flat)))  # one draw for all: each costs more to compile than to run
     flat = jax.lax.stop_gradient(flat)[jnp.argsort(chances[0])]
-    state = _referred(state, flat)
+    state = _recentred(state, flat)
     states, good = _relative(state, flat)
     seen = _seen(state)
     state = _started(state, states, good, chances[1])
@@ -222,7 +222,7 @@ def _has_clusters(state: State) -> Array:
     return jnp.asarray(state.init != "data") | (state.updates > 0)
 
 
-def _referred(state: State, flat: Array) -> State:
+def _recentred(state: State, flat: Array) -> State:
     """Move the reference point if states are far from it. Looked at when the number of states seen doubles."""
     if state.centers.dtype != jnp.float32:
         return state

@@ -177,11 +177,11 @@ def test_states_do_not_share_memory_with_the_environment() -> None:
 def test_a_file_of_another_kind_is_refused(tmp_path: Any) -> None:
     vn.KME(dim=4).save(tmp_path / "kme.npz")
     with pytest.raises(ValueError, match="another kind of object, not by BonusVecEnv"):
-        files.Kept(tmp_path / "kme.npz", "BonusVecEnv")
+        files.SavedAdapter(tmp_path / "kme.npz", "BonusVecEnv")
     header = np.frombuffer(json.dumps({"adapter": "BonusVecEnv", "format": 99}).encode(), np.uint8)
     npz.write(tmp_path / "late.npz", {"header": header})
     with pytest.raises(ValueError, match="has format 99"):
-        files.Kept(tmp_path / "late.npz", "BonusVecEnv")
+        files.SavedAdapter(tmp_path / "late.npz", "BonusVecEnv")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from voronaut.bench import gpu
 
 SMALL: dict[str, Any] = {
     "DEVICE": "cpu", "CLUSTERS": 10, "DIMS": (3, 9), "SIZES": (64, 128), "WIDE": ((20, 5),), "WIDE_STATES": 64,
-    "UPDATE_STATES": 64, "ROLLOUTS": (64, 96), "MATRIX": 32, "COPY": 1000, "MEMORY_STATES": 64, "ENCODER": 8, "FEATURES": 4, "SECONDS": 0.0,
+    "UPDATE_STATES": 64, "ROLLOUTS": (64, 96), "MATRIX": 32, "COPY": 1000, "MEMORY_STATES": 64, "ENCODER": 8,
+    "FEATURES": 4, "SECONDS": 0.0,
 }  # fmt: skip
 
 

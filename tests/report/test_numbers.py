@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as nps
 from tests.report import toys
 from voronaut.clusters import Clusters, assign
 from voronaut.experiments.common import stats
-from voronaut.report import curves, maps, words
+from voronaut.report import curves, findings, maps
 from voronaut.report.records import Run
 
 ROWS = 60
@@ -81,7 +81,7 @@ def test_gaps_are_filled_with_the_last_value_and_nothing_is_made_of_nothing() ->
 
 
 def test_a_healthy_run_has_no_warnings() -> None:
-    assert words.findings([run(), run(1, kind="none", bonus_mean=filled(0))], []) == []
+    assert findings.findings([run(), run(1, kind="none", bonus_mean=filled(0))], []) == []
 
 
 FALLING, RISING = np.geomspace(1, 1e-5, ROWS), np.geomspace(1e-5, 1, ROWS)
@@ -104,7 +104,7 @@ FALLING, RISING = np.geomspace(1, 1e-5, ROWS), np.geomspace(1e-5, 1, ROWS)
     ],
 )
 def test_each_sickness_is_said_once_with_its_seed(title: str, said: str, columns: dict[str, Any]) -> None:
-    found = words.findings([run(0), run(3, **columns), run(5, kind="none", bonus_mean=filled(0))], [])
+    found = findings.findings([run(0), run(3, **columns), run(5, kind="none", bonus_mean=filled(0))], [])
     assert [(f.title, f.where) for f in found] == [(title, "task, kme seed 3")]
     assert said in found[0].text
 
@@ -113,9 +113,9 @@ def test_the_defaults_are_not_scolded_for_what_the_agent_does() -> None:
     """An agent that rests in a corner fills one cell; nobody chose the balance, so nobody is told to change it."""
     for params in ({}, {"balance": "auto"}):
         resting = run(**{"kme/cell_mass_cv": filled(4.1)})._replace(settings={"params": params})
-        assert words.findings([resting], []) == []
+        assert findings.findings([resting], []) == []
         empty = run(**{"kme/empty_cells": filled(0.41)})._replace(settings={"params": params})
-        (finding,) = words.findings([empty], [])
+        (finding,) = findings.findings([empty], [])
         assert finding.title == "Dead centers" and "fewer clusters" in finding.text and "balance" not in finding.text
 
 
@@ -124,7 +124,7 @@ def test_the_defaults_are_not_scolded_for_what_the_agent_does() -> None:
 )
 def test_runs_that_are_not_whole_are_named(state: str, title: str) -> None:
     partial = run()._replace(state=state, wanted=4 * ROWS)
-    found = words.findings([partial, run(1)._replace(state=state, wanted=2 * ROWS)], ["x.json is damaged"])
+    found = findings.findings([partial, run(1)._replace(state=state, wanted=2 * ROWS)], ["x.json is damaged"])
     assert {"Missing or damaged", title} == {f.title for f in found}
     (finding,) = (f for f in found if f.title == title)
     assert "75%" in finding.text and finding.where == "task, kme seeds 0, 1"

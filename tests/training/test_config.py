@@ -2,10 +2,11 @@
 
 import pytest
 
+from voronaut.bonuses.weight import checked
 from voronaut.cli.commands import bonus_options, sweep_options
 from voronaut.training.api import configure
 from voronaut.training.config import make_methods
-from voronaut.training.population import check_scale, weight
+from voronaut.training.population import weight
 
 
 def test_the_papers_numbers_are_a_preset() -> None:
@@ -117,4 +118,4 @@ def test_schedules() -> None:
     assert weight("0.01", 0.7) == 0.01
     for text in ("linear:1", "linear:1:2:3", "nan", "linear:a:b", ""):
         with pytest.raises(ValueError, match="no scale"):
-            check_scale(text)
+            checked(text)

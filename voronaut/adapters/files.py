@@ -44,7 +44,7 @@ def save(
     npz.write(path, {"header": text, **learned, **own})
 
 
-class Kept:
+class SavedAdapter:
     """What a file holds: keyword arguments of the adapter (`settings`, with a fresh bonus), and all that was learned.
 
     Args:

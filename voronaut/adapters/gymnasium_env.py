@@ -95,7 +95,7 @@ class BonusVectorEnv(Freezes, VectorWrapper):
     @staticmethod
     def load(path: npz.Where, env: Any, **given: Any) -> "BonusVectorEnv":
         """The wrapper saved at `path` around `env`. What a file cannot hold is given: bonus=, features=, scale=."""
-        kept = files.Kept(path, "BonusVectorEnv", **given)
+        kept = files.SavedAdapter(path, "BonusVectorEnv", **given)
         loaded = BonusVectorEnv(env, **kept.settings)
         kept.restore(loaded.payer)
         return loaded
@@ -162,7 +162,7 @@ class BonusEnv(Freezes, gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs
     @staticmethod
     def load(path: npz.Where, env: Any, **given: Any) -> "BonusEnv":
         """The wrapper saved at `path` around `env`. What a file cannot hold is given: bonus=, features=, scale=."""
-        kept = files.Kept(path, "BonusEnv", **given)
+        kept = files.SavedAdapter(path, "BonusEnv", **given)
         loaded = BonusEnv(env, **kept.settings)
         kept.restore(loaded.payer)
         return loaded

@@ -48,13 +48,7 @@ class Reader:
             observations = self._joined(observations)
         if self.features is None:
             return np.array(observations)
-        count = len(_first(observations))
-        states = np.array(self.features(observations))
-        if states.ndim != 2 or len(states) != count:
-            raise ValueError(
-                f"features must turn {count} observations into an array ({count}, dim); got shape {states.shape}."
-            )
-        return states
+        return checked_features(np.array(self.features(observations)), len(_first(observations)))
 
     def _joined(self, observations: Observations) -> NDArray[Any]:
         if self.keys is None:
@@ -137,6 +131,15 @@ def rows_of(what: str, part: Any) -> Any:
             "function from a batch of observations to vectors (n, dim), such as an encoder."
         )
     return part.reshape(len(part), -1)
+
+
+def checked_features(states: NDArray[Any], count: int) -> NDArray[Any]:
+    """What a function made of so many observations, if it is a vector for each."""
+    if states.ndim != 2 or len(states) != count:
+        raise ValueError(
+            f"features must turn {count} observations into an array ({count}, dim); got shape {states.shape}."
+        )
+    return states
 
 
 def _which_keys(spaces: Mapping[str, Any]) -> str:

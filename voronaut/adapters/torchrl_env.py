@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters.observations import Features, looks_like_image, rows_of
+from voronaut.adapters.observations import Features, checked_features, looks_like_image, rows_of
 from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.helpers.missing import missing
 
@@ -132,22 +132,12 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         """Observations of any batch shape -> states (n, d) in memory of their own."""
         axes = len(tensordict.batch_size)
         parts = {key: _flat_batch(tensordict.get(key), axes) for key in self.in_keys}
-        count = len(next(iter(parts.values())))
-        if self.features is not None:
-            seen = self.features(parts if len(parts) > 1 else parts[self.in_keys[0]])
-            states = np.array(seen.detach().cpu() if isinstance(seen, torch.Tensor) else seen)
-        else:
-            states = (
-                torch.cat([rows_of(f"the observation {key!r}", part) for key, part in parts.items()], -1)
-                .cpu()
-                .numpy()
-                .copy()
-            )
-        if states.ndim != 2 or len(states) != count:
-            raise ValueError(
-                f"features must turn {count} observations into an array ({count}, dim); got shape {states.shape}."
-            )
-        return states
+        if self.features is None:
+            rows = torch.cat([rows_of(f"the observation {key!r}", part) for key, part in parts.items()], -1)
+            return rows.cpu().numpy().copy()
+        seen = self.features(parts if len(parts) > 1 else parts[self.in_keys[0]])
+        states = np.array(seen.detach().cpu() if isinstance(seen, torch.Tensor) else seen)
+        return checked_features(states, len(next(iter(parts.values()))))
 
     def _dim(self) -> int | None:
         """Numbers in a state, if the environment around says it and no function makes the states."""

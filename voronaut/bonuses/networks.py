@@ -19,7 +19,6 @@ except ImportError as error:
 
 Array = Any  # a NumPy or a JAX array: the first call carries the former to the device
 Layers = list[tuple[Array, Array]]
-GAIN = 2**0.5
 BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
 FULL = lax.Precision.HIGHEST
 GROUP = 128  # candidates whose nearest is sought first
@@ -37,18 +36,19 @@ class Learner(NamedTuple):
     steps: Array
 
 
-def orthogonal(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.float32]:
-    """√2 Q with orthonormal rows or columns, uniform over all of them (the sign of R's diagonal is taken out)."""
+def orthogonal(rng: np.random.Generator, rows: int, columns: int, gain: float = 2**0.5) -> NDArray[np.float32]:
+    """gain · Q with orthonormal rows or columns, uniform over all of them (the sign of R's diagonal is taken out)."""
     long, short = max(rows, columns), min(rows, columns)
     q, r = np.linalg.qr(rng.standard_normal((long, short)))
     q *= np.where(np.diag(r) < 0, -1.0, 1.0)
-    return np.ascontiguousarray(GAIN * (q if rows == long else q.T), np.float32)
+    return np.asarray(gain * (q if rows == long else q.T), np.float32)
 
 
 def start(seed: Sequence[int], sizes: Sequence[int]) -> Layers:
     """Fresh layers in NumPy: orthogonal weights, zero biases."""
     rng = np.random.default_rng(list(seed))
-    return [(orthogonal(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]
+    shapes = itertools.pairwise(sizes)
+    return [(np.ascontiguousarray(orthogonal(rng, a, b)), np.zeros(b, np.float32)) for a, b in shapes]
 
 
 def start_learner(seed: int, sizes: Sequence[int]) -> Learner:
@@ -181,29 +181,22 @@ def _least(values: Array, k: int) -> tuple[Array, Array]:
     return least, places
 
 
-def stacked(trees: Sequence[Any]) -> Any:
+@jax.jit
+def stacked(trees: list[Any]) -> Any:
     """Trees of equal shape -> one tree with a leading axis of runs."""
-    return _stacked(list(trees))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
+@partial(jax.jit, static_argnums=1)
 def unstacked(tree: Any, runs: int) -> list[Any]:
     """The opposite of `stacked`."""
-    return list(_unstacked(tree, runs))
+    return [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(runs)]
 
 
-_stacked = jax.jit(lambda trees: jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees))
-_unstacked = jax.jit(
-    lambda tree, runs: [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(runs)], static_argnums=1
-)
 forward_one, forward_many = jax.jit(forward), jax.jit(jax.vmap(forward))
 errors_one, errors_many = jax.jit(prediction_errors), jax.jit(jax.vmap(prediction_errors))
+nearest_one = jax.jit(nearest, static_argnames=("k", "block"))
 distill_one, distill_many = jax.jit(distill), jax.jit(jax.vmap(distill, in_axes=(0, 0, 0, None)))
-
-
-@partial(jax.jit, static_argnames=("k", "block"))
-def nearest_one(queries: Array, own: Array, candidates: Array, count: Array, k: int, block: int) -> Any:
-    """`nearest`, compiled."""
-    return nearest(queries, own, candidates, count, k, block)
 
 
 @partial(jax.jit, static_argnames=("k", "block"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses import running
+from voronaut.bonuses import jax_core, running
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, like, read
@@ -63,7 +63,7 @@ class RND(Saved):
                 "batch_size, hidden, features, learning_rate and clip must be positive; "
                 f"got {batch_size}, {hidden}, {features}, {learning_rate}, {clip}."
             )
-        _net()  # jax is missed here, not in the middle of a run
+        jax_core()  # jax is missed here, not in the middle of a run
         self.dim, self.seed, self.hidden, self.features = dim, seed, hidden, features
         self.learning_rate, self.batch_size, self.fraction, self.clip = learning_rate, batch_size, fraction, clip
         self.on_bad = check_on_bad(on_bad)
@@ -80,7 +80,7 @@ class RND(Saved):
     @property
     def learner(self) -> "Learner":
         """The networks, made and put on the device when first needed."""
-        net = _net()
+        net = jax_core()
         if self._learner is None:
             sizes = (self.dim, self.hidden, self.hidden, self.features)
             self._learner = net.jax.device_put(net.start_learner(self.seed, sizes))
@@ -89,7 +89,7 @@ class RND(Saved):
     @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,): the prediction errors in units of σ."""
-        net, batch, learner = _net(), self._read(next_states), self.learner
+        net, batch, learner = jax_core(), self._read(next_states), self.learner
         rows, size = self._normalised(batch.states), _block()
         parts = [rows[i : i + size] for i in range(0, len(rows), size)]
         errors = [net.errors_one(learner.target, learner.predictor, net.pad(p, net.roomy(len(p)))) for p in parts]
@@ -106,7 +106,7 @@ class RND(Saved):
             return
         learner, found = self.learner, []
         for rows, weights in self._minibatches(batch.states):
-            learner, errors = _net().distill_one(learner, rows, weights, np.float32(self.learning_rate))
+            learner, errors = jax_core().distill_one(learner, rows, weights, np.float32(self.learning_rate))
             found.append(np.asarray(errors)[weights > 0])
         self._finish(learner, np.concatenate(found))
 
@@ -129,7 +129,7 @@ class RND(Saved):
     @in_turn
     def state_dict(self) -> State:
         """Networks, Adam, both running statistics and the counters. Minibatches depend on seed and updates only."""
-        learner, net = self.learner, _net()
+        learner, net = self.learner, jax_core()
         layers: State = {}
         for name in ("target", "predictor", "first", "second"):
             layers |= net.to_arrays(getattr(learner, name), name)
@@ -146,7 +146,7 @@ class RND(Saved):
         for name in positive:
             if np.min(state[name]) < 0:
                 raise ValueError(f"{name} must not be negative; got {np.min(state[name])}. Nothing was loaded.")
-        net = _net()
+        net = jax_core()
         layers = [net.from_arrays(state, name, 3) for name in ("target", "predictor", "first", "second")]
         self._learner = net.jax.device_put(net.Learner(*layers, np.array(state["steps"])))
         self._states, self._errors = running.from_arrays(state, "states"), running.from_arrays(state, "errors")
@@ -169,9 +169,9 @@ class RND(Saved):
         # Deviation: Burda et al. mask out the rest of each minibatch after computing it; choosing first is cheaper.
         order = np.random.default_rng([self.seed, 2, self._updates]).permutation(len(states))
         chosen = order[: max(1, round(self.fraction * len(states)))]
-        size = min(self.batch_size, _net().roomy(len(chosen)))
+        size = min(self.batch_size, jax_core().roomy(len(chosen)))
         pieces = [self._normalised(states[chosen[i : i + size]]) for i in range(0, len(chosen), size)]
-        pad = _net().pad
+        pad = jax_core().pad
         return [(pad(piece, size), pad(np.ones(len(piece), np.float32), size)) for piece in pieces]
 
     def _finish(self, learner: "Learner", errors: NDArray[np.float32]) -> None:
@@ -192,7 +192,7 @@ class RND(Saved):
         """(n, dim) -> (n,): rewards of float32 states, inside a program, with the device's usual products."""
         # In TF32 a feature is off by some 4e-4 of its size, far below the errors that RND is paid for; full float32
         # would cost an accelerator several times as much, and this is most of what RND costs.
-        net = _net()
+        net = jax_core()
         jnp, usual = net.jnp, net.lax.Precision.DEFAULT
         good = jnp.isfinite(states).all(axis=1)
         rows = jnp.clip((states - frozen.mean) / frozen.scale, -frozen.clip, frozen.clip)
@@ -202,7 +202,7 @@ class RND(Saved):
     @staticmethod
     def rewards_many(members: Sequence["RND"], batches: NDArray[Any]) -> NDArray[np.float32]:
         """`rewards` of runs side by side in one program: (runs, n, dim) -> (runs, n)."""
-        net = _net()
+        net = jax_core()
         rows = np.stack([m._normalised(m._read(b).states) for m, b in zip(members, batches, strict=True)])
         tree = net.stacked([(m.learner.target, m.learner.predictor) for m in members])
         size, errors = max(1, WIDE_BLOCK * 4 // len(members)), list[NDArray[np.float32]]()
@@ -214,7 +214,7 @@ class RND(Saved):
     @staticmethod
     def update_many(members: Sequence["RND"], batches: NDArray[Any]) -> None:
         """`update` of runs side by side in one program."""
-        net, rate = _net(), np.float32(members[0].learning_rate)
+        net, rate = jax_core(), np.float32(members[0].learning_rate)
         read_ = [m._read(b).states for m, b in zip(members, batches, strict=True)]
         statistics = [running.absorb(m._states, states) for m, states in zip(members, read_, strict=True)]
         for member, kept in zip(members, statistics, strict=True):
@@ -231,13 +231,6 @@ class RND(Saved):
             member._finish(own, errors)
 
 
-def _net() -> Any:
-    """The JAX core, imported when it is first needed."""
-    from voronaut.bonuses import networks
-
-    return networks
-
-
 def _block() -> int:
     """Rows per forward pass."""
-    return WIDE_BLOCK if _net().on_accelerator() else BLOCK
+    return WIDE_BLOCK if jax_core().on_accelerator() else BLOCK

@@ -28,7 +28,6 @@ EXPERIMENTS = {
     "sb3": "Cheetah once more with Stable-Baselines3's own PPO, alone and with KME",
     "loops": "MountainCarContinuous and MiniGrid's DoorKey with Stable-Baselines3, with Voronaut and without",
     "entropy": "orderings, walks, Theorem 1's density, and errors in nats beside other estimators",
-    "chunks": "what absorbing a stream in chunks would change (over: figure and table are redrawn)",
     "balance": "rules that balance clusters, on fixed laws and on streams that move",
     "noise": "a small pair on Cheetah with 20 coordinates of pure noise, with views and with one clustering",
 }

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.clusters import between
 from voronaut.entropy.scale_free import kernel
 
 Floats = NDArray[Any]
@@ -36,11 +37,7 @@ class Clusters(NamedTuple):
 
     def gaps(self) -> Floats:
         """min_{j≠i} ‖μ_i − μ_j‖ + κ (n_j − n_i)."""
-        squared = ((self.centers[:, None] - self.centers[None]) ** 2).sum(axis=2)
-        weights = self.weights
-        return np.asarray(
-            (np.sqrt(squared) + weights - weights[:, None] + np.diag([np.inf] * len(squared))).min(axis=1)
-        )
+        return between(self.centers, self.weights)
 
 
 def start(points: Floats, clusters: int, seed: int) -> Clusters:

@@ -24,6 +24,11 @@ def brief() -> str:
     return ", ".join(filter(None, (f"{os.cpu_count()} × {_cpu_name()}", *_accelerator().values())))
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _cpu_name() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

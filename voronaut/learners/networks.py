@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.bonuses.networks import orthogonal
+
 Array = Any  # a NumPy array between calls, a jax.Array inside a program
 Floats = NDArray[np.floating[Any]]
 Rngs = Sequence[np.random.Generator]
@@ -16,13 +18,6 @@ Rngs = Sequence[np.random.Generator]
 class Layer(NamedTuple):
     weight: Array  # (runs, in, out)
     bias: Array  # (runs, out)
-
-
-def orthogonal(rng: np.random.Generator, rows: int, columns: int, gain: float) -> Floats:
-    """gain · Q with orthonormal rows or columns, whichever are fewer, uniformly distributed (Saxe et al., 2013)."""
-    q, r = np.linalg.qr(rng.standard_normal((max(rows, columns), min(rows, columns))))
-    q = q * np.where(np.diag(r) < 0, -1.0, 1.0)
-    return np.asarray(gain * (q if rows >= columns else q.T), dtype=np.float32)
 
 
 def net(rng: np.random.Generator, sizes: Sequence[int], head_gain: float) -> tuple[Layer, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from voronaut.demo import maze
-from voronaut.experiments import chunks, entropy, exploration, hard, loops, noise, parameters, sb3, scale
+from voronaut.experiments import entropy, exploration, hard, loops, noise, parameters, sb3, scale
 from voronaut.experiments.common import drawing, stats, sweep
 from voronaut.experiments.common.sweep import Data, Plan
 from voronaut.experiments.exploration.figures import METHODS
@@ -34,7 +34,6 @@ def pages() -> dict[Path, dict[str, str]]:
         "parameters": noise.computed(),
         "performance": {"cost": cost},
         "watching": maze.computed(),
-        "gpu": chunks.computed(),
         "adapters/sb3": {name: text for name, text in others.items() if name != loops.COMMAND},
         "start": {loops.COMMAND: others[loops.COMMAND]},
     }

@@ -10,7 +10,7 @@ import numpy as np
 from voronaut.experiments.common import stats
 from voronaut.experiments.common.results import SECONDS
 from voronaut.helpers.plotting import COLORS
-from voronaut.report import curves, maps, words
+from voronaut.report import curves, findings, maps
 from voronaut.report.records import Columns, Experiment, Reading, Run
 
 MAIN = {
@@ -41,7 +41,7 @@ def content(reading: Reading) -> dict[str, Any]:
         "tasks": [{"title": task, "panels": _panels(group)} for task, group in zip(tasks, by_task, strict=True)],
         "methods": styles(runs),
         "maps": drawn,
-        "findings": [f._asdict() for f in words.findings(runs, [*reading.troubles, *damage])],
+        "findings": [f._asdict() for f in findings.findings(runs, [*reading.troubles, *damage])],
         "summary": without_empty([row for group in by_task for row in _summary(group)], "explorer's final return"),
         "costs": [row for group in by_task for row in _costs(group)],
         "experiments": [_experiment(one, [run for run in runs if run.experiment == one.name])

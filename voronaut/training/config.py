@@ -12,7 +12,8 @@ from typing import Any
 from voronaut import presets
 from voronaut.bonuses import BONUSES, bonus_class
 from voronaut.bonuses.base import Steps
-from voronaut.training.population import ABSORB, SHUFFLED, check_absorb, check_scale
+from voronaut.bonuses.weight import checked
+from voronaut.training.population import ABSORB, SHUFFLED, check_absorb
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _check_apart(key: str, values: Sequence[Any]) -> None:
 
 def _method(name: str, options: dict[str, Any], swept: dict[str, Any]) -> Method:
     chosen = {key: value(given) for key, given in {**options, **swept}.items()}
-    scale = check_scale(str(chosen.pop("scale", BONUSES[name].scale)))
+    scale = str(checked(str(chosen.pop("scale", BONUSES[name].scale))))
     known = _known(bonus_class(name))
     for key in chosen:
         if key not in known:

@@ -4,7 +4,6 @@ From a turn to the kernel: turn → Population.pay → pay_stack → Stack.rewar
 """
 
 import inspect
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses import bonus_class
 from voronaut.bonuses.base import Bonus, SideBySide
-from voronaut.bonuses.weight import Weight, checked
+from voronaut.bonuses.weight import Weight
+from voronaut.helpers.machine import cores
 from voronaut.training.checkpoint import nest, part
 
 if TYPE_CHECKING:
@@ -218,19 +218,9 @@ def check_absorb(name: Any) -> str:
     return str(name)
 
 
-def check_scale(text: str) -> str:
-    """The weight of a bonus as given, if it can be read."""
-    return str(checked(text))
-
-
 def weight(text: str, progress: float) -> float:
     """β at a progress from 0 (start) to 1 (end), where the task has paid nothing so far."""
     return Weight(text).at(progress)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _alike(members: Sequence[Any]) -> bool:

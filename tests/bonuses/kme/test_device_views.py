@@ -33,9 +33,27 @@ def there(states: Any) -> Any:
     return torch.tensor(states).to(DEVICE)
 
 
+def nothing(columns: Any, clusters: int, dtype: Any) -> dict[str, Any]:
+    """What an `OnDeviceViews` that has seen nothing is made of, by the names that `learned` gives."""
+    views, m = columns.shape
+    return {
+        "columns": columns,
+        "centers": np.zeros((views, clusters, m), dtype),
+        "usage": np.ones((views, clusters)),
+        "margin": np.zeros(views),
+        "absorbed": np.zeros((), np.int64),  # by each view, replayed ones too
+        "deviations": np.zeros(views),  # σ_v of the rewards of each view
+        "deviation": np.zeros(()),  # σ of Σ_v r_v / σ_v
+        "updates": np.zeros((), np.int64),
+        "bad": np.zeros((), np.int64),
+        "sample": np.zeros((0, DIM), dtype),
+        **frames.start(DIM, normalize=True).to_arrays(),
+    }
+
+
 def make(m: int = 1, clusters: int = 8, dtype: Any = np.float64, seed: int = SEED) -> OnDeviceViews:
     which = judge.columns(DIM, DIM // m, m, seed)
-    learned = device_views.start(which, DIM, clusters, dtype)
+    learned = nothing(which, clusters, dtype)
     return OnDeviceViews(learned, step_size=STEP, seed=seed, sample_size=SIZE, device=DEVICE)
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.experiments.balance import usage
+from tests.experiments.balance.usage import Clusters, Rule
 from voronaut.clusters import Array
-from voronaut.experiments.balance import usage
-from voronaut.experiments.balance.usage import Clusters, Rule
 
 
 def line(*points: float, usage: tuple[float, ...] | None = None, margin: float = 1.0) -> Clusters:

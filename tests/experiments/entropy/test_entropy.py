@@ -94,7 +94,7 @@ def test_clouds_are_listed_by_falling_entropy() -> None:
 def test_metropolis_has_the_variance_and_the_releases_walk_half_of_it() -> None:
     seen = {}
     for name, sampler in walks.SAMPLERS.items():
-        walks.plant(0)
+        walks.seed_walks(0)
         place, out = np.zeros(2), np.empty((200_000, 2))
         sampler(place, 1e-3, out)
         seen[name] = out.var()
@@ -103,7 +103,7 @@ def test_metropolis_has_the_variance_and_the_releases_walk_half_of_it() -> None:
 
 
 def test_the_releases_walk_falls_back_to_0_in_64_dimensions() -> None:
-    walks.plant(0)
+    walks.seed_walks(0)
     place, out = np.zeros(64), np.empty((300, 64))
     resets = walks.until_accepted(place, 1e-5, out)
     assert resets == (np.abs(out).sum(axis=1) == 0).sum() > 0

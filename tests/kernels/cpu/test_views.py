@@ -226,9 +226,7 @@ def test_threads_change_nothing(shape: tuple[int, int, int, int], dtype: Any) ->
 
     def all_of(threads: int) -> list[bytes]:
         paid = cpu.views.rewards(prepared, weights, states, 0.05, threads)
-        after, stepped = cpu.views.step(views, states, 0.05, threads)
-        updated = cpu.views.update(views, states, 0.05, threads)
-        return [array.tobytes() for array in (paid, stepped, *after[1:4], *updated[1:4])]
+        return [paid.tobytes(), cpu.views.each(prepared, states, 0.05, threads).tobytes()]
 
     assert all_of(1) == all_of(2) == all_of(3) == all_of(7)
 

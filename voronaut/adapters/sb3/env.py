@@ -77,7 +77,7 @@ class BonusVecEnv(Freezes, VecEnvWrapper):
         bonus = fitting(bonus, self.reader.dim)
         self.payer = Payer(bonus, scale=scale, update_every=update_every, warmup=warmup, total_steps=total_steps)
         self.pays = pay
-        self.met = False  # by a replay buffer that pays
+        self.paid_by_replay = False  # until a replay buffer that pays has come
         self._watched = True  # until one has warned, or `training` is set by hand
         self.last_bonus: NDArray[np.float64] = np.zeros(self.num_envs)
         self._returns: NDArray[np.float64] = np.zeros(self.num_envs)
@@ -93,7 +93,7 @@ class BonusVecEnv(Freezes, VecEnvWrapper):
 
     def step_wait(self) -> VecEnvStepReturn:
         """Take the actions; rewards come back with the bonus."""
-        if not (self.pays or self.met) and self.payer.steps == 1:
+        if not (self.pays or self.paid_by_replay) and self.payer.steps == 1:
             warnings.warn(UNPAID, stacklevel=2)
         obs, rewards, dones, infos = self.venv.step_wait()
         states = self.reader(obs, _finals(dones, infos))
@@ -146,7 +146,7 @@ class BonusVecEnv(Freezes, VecEnvWrapper):
         scale: Scale | None = None,
     ) -> "BonusVecEnv":
         """The wrapper saved at `path` around `venv`. Functions, and bonuses not Voronaut's own, must be given again."""
-        kept = files.Kept(path, "BonusVecEnv", bonus=bonus, features=features, scale=scale)
+        kept = files.SavedAdapter(path, "BonusVecEnv", bonus=bonus, features=features, scale=scale)
         env = BonusVecEnv(venv, **kept.settings)
         kept.restore(env.payer)
         return env

@@ -19,7 +19,7 @@ from voronaut.adapters.observations import Features, Reader
 from voronaut.adapters.payer import Payer, fitting
 from voronaut.adapters.sb3.drivers import Drivers
 from voronaut.adapters.sb3.models import two_models
-from voronaut.adapters.sb3.near import Memory, Near
+from voronaut.adapters.sb3.near_reward import Memory, NearReward
 from voronaut.adapters.sb3.replay import PaidReplay, check_replay
 from voronaut.adapters.sb3.standardised import Statistics
 
@@ -88,7 +88,7 @@ class Pair:
         self.payer = Payer(bonus, scale=1.0, update_every=every or max(1, ABSORB // exploiter.n_envs))
         self.explorer_share = _checked_share(share)
         replay = exploiter.replay_buffer
-        self.near = Near(replay, near_reward)
+        self.near = NearReward(replay, near_reward)
         self.memory = Memory(replay, self.near)
         self.paid = explorer.replay_buffer = PaidReplay(replay, self.near, self.payer, self.reader)
         self.drivers = Drivers(exploiter.n_envs, self.explorer_share)
@@ -150,7 +150,7 @@ class Pair:
     ) -> "Pair":
         """The pair saved in `folder`, to go on in `env`; what a file cannot hold is given again. Uses SB3's pickles."""
         where = Path(folder)
-        kept = files.Kept(where / "pair.npz", "Pair", bonus=bonus, features=features)
+        kept = files.SavedAdapter(where / "pair.npz", "Pair", bonus=bonus, features=features)
         module, name = kept.settings["algorithm"].split(":")
         algorithm = getattr(importlib.import_module(module), name)
         exploiter = algorithm.load(where / "exploiter.zip", env=env, device=device, **model)
@@ -176,7 +176,7 @@ class Pair:
         if fresh:
             other.ep_info_buffer, other._episode_num = None, 0
         other._setup_learn(lead._total_timesteps - lead._num_timesteps_at_start, None, False)
-        other._logger = _Told(lead.logger)
+        other._logger = _ExplorerLogger(lead.logger)
 
     def _collect(self, callback: Any, log_interval: int | None) -> int | None:
         """Steps until it is time to train, as SB3's `collect_rollouts` takes them; None: a callback said stop."""
@@ -265,7 +265,7 @@ class Pair:
             self.exploiter.logger.record("explorer/ep_rew_mean", float(np.mean(returns)))
 
 
-class _Told(Logger):
+class _ExplorerLogger(Logger):
     """A logger that passes on what the explorer records, as explorer/…, to the exploiter's."""
 
     def __init__(self, other: Logger) -> None:

@@ -12,7 +12,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 from voronaut.adapters.observations import Reader
 from voronaut.adapters.payer import Payer
 from voronaut.adapters.sb3.env import RECORDER, BonusVecEnv
-from voronaut.adapters.sb3.near import Memory, Near
+from voronaut.adapters.sb3.near_reward import Memory, NearReward
 
 RATE = 0.002  # of the bonus's running deviation, per batch
 LEAST = 1e-8  # a deviation below is none: nothing is paid
@@ -77,7 +77,7 @@ class _PaysWhenSampled(ReplayBuffer):
                 "BonusReplayBuffer needs a bonus: wrap the environment: BonusVecEnv(env, bonus, pay=False)."
             )
         self._check_spaces(recorder)
-        self._recorder, recorder.met = recorder, True
+        self._recorder, recorder.paid_by_replay = recorder, True
 
     def _check_spaces(self, recorder: BonusVecEnv) -> None:
         if _shapes(recorder.observation_space) != _shapes(self.observation_space):
@@ -117,7 +117,7 @@ class PaidReplay(Memory):
     normalised as the replay does it, the bonus is not.
     """
 
-    def __init__(self, replay: ReplayBuffer, near: Near, payer: Payer, reader: Reader) -> None:
+    def __init__(self, replay: ReplayBuffer, near: NearReward, payer: Payer, reader: Reader) -> None:
         super().__init__(replay, near)
         self.payer, self.reader = payer, reader
         self.units: NDArray[np.float64] = np.zeros(2)  # σ, and from how many batches it is known

@@ -27,29 +27,11 @@ SHUFFLE, DRAW = 0, 2**40  # where their random numbers begin
 LEARNED = ("columns", "centers", "usage", "margin", "absorbed", "deviations", "deviation", "updates", "bad")
 
 
-def start(columns: NDArray[np.int64], dim: int, clusters: int, dtype: Any = np.float32) -> dict[str, NDArray[Any]]:
-    """What an `OnDeviceViews` that has seen nothing is made of, by the names that `learned` gives."""
-    views, m = columns.shape
-    return {
-        "columns": columns,
-        "centers": np.zeros((views, clusters, m), dtype),
-        "usage": np.ones((views, clusters)),
-        "margin": np.zeros(views),
-        "absorbed": np.zeros((), np.int64),  # by each view, replayed ones too
-        "deviations": np.zeros(views),  # σ_v of the rewards of each view
-        "deviation": np.zeros(()),  # σ of Σ_v r_v / σ_v
-        "updates": np.zeros((), np.int64),
-        "bad": np.zeros((), np.int64),
-        "sample": np.zeros((0, dim), dtype),
-        **frames.start(dim, normalize=True).to_arrays(),
-    }
-
-
 class OnDeviceViews:
     """Views, the frame of their states, a sample of the past, and the deviations of rewards, on a device."""
 
     def __init__(self, learned: Arrays, *, step_size: float, seed: int, sample_size: int, device: Any) -> None:
-        """`learned` is what `start` or another's `learned` gave."""
+        """`learned` is what `learned.to_device` or another's `learned` gave."""
         self.device, self.step_size, self.seed, self.size = device, step_size, seed, sample_size
         self.views = kernel.Views(*(self._tensor(learned[name]) for name in LEARNED[:5]))
         self.deviations, self.deviation, self.updates, self.bad = (self._tensor(learned[name]) for name in LEARNED[5:])
@@ -98,7 +80,7 @@ class OnDeviceViews:
         self._measure(mixed[:MEASURED], many)
 
     def learned(self) -> dict[str, NDArray[Any]]:
-        """Everything learned, on the host, by the names of `start`; this waits for the device."""
+        """Everything learned, on the host, by name; this waits for the device."""
         names = dict(zip(LEARNED, (*self.views, self.deviations, self.deviation, self.updates, self.bad), strict=True))
         names |= {"frame.states.seen": self.seen, "frame.states.mean": self.mean, "frame.fixed": self.fixed}
         names |= {"frame.states.variance": self.variance, "frame.mean": self.frame.mean, "frame.deviation": self.spread}

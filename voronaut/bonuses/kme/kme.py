@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.kme import frames, inside, learned, readout, tensors
+from voronaut.bonuses.kme import frames, jax_program, learned, readout, tensors
 from voronaut.bonuses.kme.balanced import Balanced
 from voronaut.bonuses.kme.settings import (
     Settings,
@@ -62,8 +62,8 @@ class KME(Saved):
 
     learns = pays = True
     takes_tensors: Literal[True] = True
-    frozen = inside.frozen
-    pay = staticmethod(inside.pay)
+    frozen = jax_program.frozen
+    pay = staticmethod(jax_program.pay)
 
     def __init__(  # noqa: PLR0913
         self,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from voronaut.experiments.balance import judge, record
+from voronaut.experiments.balance import judge, streams
 from voronaut.helpers import files
 
 __all__ = ["reproduce"]
@@ -29,7 +29,7 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -
     for plan in options.only or judge.PLANS:
         path = folder / f"{plan}.json"
         if not (options.status or path.exists()):
-            record.missing(work)
+            streams.record_missing(work)
             folder.mkdir(parents=True, exist_ok=True)
             files.write_text(path, json.dumps(judge.judge(*judge.PLANS[plan], work), indent=1) + "\n")
         say(judge.tables(path) if path.exists() else f"{plan}: not judged yet")

@@ -14,10 +14,11 @@ import numpy as np
 from voronaut.experiments.balance import streams
 from voronaut.experiments.balance.learner import SCALES, Choice, Floats, Learner
 from voronaut.experiments.balance.loops import Options
+from voronaut.experiments.balance.streams import ROLLOUTS, SEEDS
 from voronaut.helpers.markdown import table
 
 FOLDER = Path("results/balance")
-SEEDS, ROLLOUTS, LOOK, FRESH = 3, 24, 20, 60_000
+LOOK, FRESH = 20, 60_000
 RULE, NEVER = Options(), float("inf")
 PLAIN = Options(strength=0.0, crowded=NEVER, near=0.0, clip=NEVER)
 RULES = {

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from voronaut.clusters import between
 from voronaut.experiments.balance import loops
 from voronaut.experiments.balance.streams import ENVS
 
@@ -62,8 +63,8 @@ class Learner:
 
     def clamped(self) -> float:
         """The share of gaps below 0."""
-        between, handicap = self._between(), loops.handicaps(self.memory, self.choice.rule)
-        return float((loops.survey(between, handicap)[0] < 0).mean())
+        centers, handicap = self.memory.centers * self.inverse[:, None], loops.handicaps(self.memory, self.choice.rule)
+        return float((between(centers.T, handicap) < 0).mean())
 
     def cells(self, states: Floats) -> Cells:
         """How the clusters as they are share these states out; distances in the scales of the last pass."""
@@ -75,18 +76,6 @@ class Learner:
             mass += np.bincount(winner, minlength=k)
             spread += float((distances[np.arange(len(part)), winner] ** 2).sum())
         return Cells(float((mass == 0).mean()), float(mass.std() / mass.mean()), spread / len(states))
-
-    def rewards(self, states: Floats) -> Floats:
-        """What the states would earn now (n,)."""
-        scaled = self.memory._replace(centers=self.memory.centers * self.inverse[:, None])
-        handicap = loops.handicaps(self.memory, self.choice.rule)
-        return np.asarray(
-            loops.frozen(scaled, handicap, self._between(), states * self.inverse, self.choice.rule), np.float64
-        )
-
-    def _between(self) -> Floats:
-        centers = (self.memory.centers * self.inverse[:, None]).T
-        return np.asarray(cdist(centers, centers))
 
     def _measure(self, states: Floats) -> None:
         """Per rollout: mean, variance and mean step of every coordinate."""

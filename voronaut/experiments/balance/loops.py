@@ -1,5 +1,7 @@
-"""The rule of `usage.py` compiled, with switches for all that was tried beside it.
+"""argmin_i ‖s − μ_i‖ + c m u_i, usage that fades, crowds that split: the rule of docs/balance.md, and what was tried.
 
+u_i is the share of recent states that cluster i has won, m the running margin of decisions.
+`tests/experiments/balance/usage.py` has the rule alone, in plain NumPy, and is its judge.
 Usage is kept as u_i / (1 − b/k)^t, so that a state changes the winner's alone, and the least used cluster is looked for
 again only after its own usage has changed: O(k) numbers per state beyond the distances, as with counts.
 """
@@ -15,12 +17,12 @@ Floats = NDArray[np.float64]
 
 
 class Options(NamedTuple):
-    """`usage.Rule`, its constants, and the rules it is compared with."""
+    """The rule's constants, none of which has a unit, and switches to the rules it is compared with."""
 
-    strength: float = 3.0
-    fade: float = 0.01
-    floor: float = 0.02
-    crowded: float = 4.0  # inf: no cluster is split
+    strength: float = 3.0  # c: the handicap, in margins, of a cluster that wins its fair share
+    fade: float = 0.01  # b: one win adds b to a usage; usage is forgotten over k/b states
+    floor: float = 0.02  # the least α
+    crowded: float = 4.0  # times as much used as the least used cluster: split with it; inf: none is
     clip: float = 10.0  # inf: every margin counts in full
     near: float = 1.0  # margins within which a state counts less; 0: all states count
     split: float = 10.0  # 1: a split puts the new center on the state
@@ -122,48 +124,3 @@ def absorb(now: Any, states: Floats, order: NDArray[np.int64], options: Any) -> 
             least = np.argmin(usage)
     usage /= grown
     scalars[0], scalars[1] = margin, seen
-
-
-@compiled
-def survey(between: Floats, handicap: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Per cluster its gap, its gap were the nearest cluster not there, and the nearest cluster."""
-    k = handicap.shape[0]
-    gap, second, nearest = np.full(k, np.inf), np.full(k, np.inf), np.zeros(k, np.int64)
-    for i in range(k):
-        for j in range(k):
-            value = between[i, j] + handicap[j] - handicap[i]
-            if j != i and value < gap[i]:
-                second[i], gap[i], nearest[i] = gap[i], value, j
-            elif j != i and value < second[i]:
-                second[i] = value
-    return gap, second, nearest
-
-
-@compiled
-def root(gap: float) -> float:
-    """f(x) = √x, 0 below 0."""
-    return np.sqrt(gap) if gap > 0 else 0.0
-
-
-@compiled
-def frozen(now: Any, handicap: Floats, between: Floats, states: Floats, options: Any) -> Floats:
-    """Exact rewards (n,) with frozen clusters: one row of distances and O(k) more per state (Stewart's identity)."""
-    centers, usage, ages, _, scalars = now
-    k, margin = usage.shape[0], scalars[0]
-    gap, second, nearest = survey(between, handicap)
-    dist, none, paid = np.empty(k), np.zeros(k), np.zeros(states.shape[0])
-    for r in range(states.shape[0]):
-        distances(centers, states[r], dist)
-        i, _ = best_two(dist, handicap, 1.0, none, 0.0)
-        a = max(options.floor, options.young / (ages[i] + 1))
-        lift = handicap[i] + options.kappa + options.eta * margin  # counts are paid for, usage is not
-        total, own = 0.0, np.inf
-        for j in range(k):
-            if j != i:
-                square = a * dist[j] ** 2 + (1 - a) * between[i, j] ** 2 - a * (1 - a) * dist[i] ** 2
-                moved = np.sqrt(max(square, 0.0))
-                own = min(own, moved + handicap[j] - lift)
-                rest = second[j] if nearest[j] == i else gap[j]
-                total += root(min(rest, moved + lift - handicap[j])) - root(gap[j])
-        paid[r] = total + root(own) - root(gap[i])
-    return paid

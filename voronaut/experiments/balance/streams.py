@@ -1,7 +1,8 @@
-"""Where states come from: fixed laws, places that change, and recordings of a learning agent (`record.py`)."""
+"""Where states come from: fixed laws, places that change, and recordings of a learning agent."""
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +73,42 @@ def moving(name: str, seed: int, rollouts: int, folder: Path) -> list[Floats]:
         return MADE[name](seed, rollouts)
     path = folder / f"{(RECORDED | HELD_OUT)[name]}-{seed}.npy"
     if not path.exists():
-        raise FileNotFoundError(f"{path} is missing. Record it: python -m voronaut.experiments.balance.record {folder}")
+        raise FileNotFoundError(f"{path} is missing. Record it: voronaut reproduce balance --work {folder}")
     return list(np.load(path)[:rollouts].astype(np.float64))
 
 
 def units(dim: int, seed: int) -> Floats:
     """Units between 1e-4 and 1e4, another for each coordinate."""
     return np.asarray(10.0 ** np.random.default_rng([seed, 2]).uniform(-4, 4, dim))
+
+
+# What a learning agent sees: PPO with the paper's KME, the next states of every rollout, one file per seed.
+SEEDS, ROLLOUTS = 3, 24
+
+
+def record(name: str, folder: Path) -> None:
+    """FOLDER/<task>-<seed>.npy: (rollouts, 4096, d) float32, in the order in which the agent met them."""
+    from voronaut.tasks.factory import make
+    from voronaut.training.api import configure
+    from voronaut.training.on_policy import PPOTrainer
+
+    size: dict[str, Any] = {"seeds": SEEDS, "steps": ROLLOUTS * ROLLOUT, "rollout": ROLLOUT}
+    config = configure(name, bonuses=["kme"], preset="paper", **size)
+    task = make(name, list(config.seeds), config.envs, threshold=config.threshold, backend=config.backend)
+    try:
+        trainer, rollouts = PPOTrainer(config, task), []
+        for _ in range(ROLLOUTS):
+            trainer.turn()
+            rollouts.append(trainer.next_states.reshape(SEEDS, ROLLOUT, -1).copy())
+    finally:
+        task.close()
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed, states in zip(config.seeds, np.stack(rollouts, axis=1), strict=True):
+        np.save(folder / f"{name}-{seed}.npy", states)
+
+
+def record_missing(folder: Path) -> None:
+    """Record every task that `folder` does not hold whole."""
+    for name in (RECORDED | HELD_OUT).values():
+        if not all((folder / f"{name}-{seed}.npy").exists() for seed in range(SEEDS)):
+            record(name, folder)

@@ -32,6 +32,14 @@ def falling(found: Results, names: Sequence[str], key: str) -> dict[int, bool] |
     return {int(at): bool(right) for at, right in zip(curve[0], holds, strict=True)}
 
 
+def edges(grid: Any, dims: Sequence[int], xlabel: str) -> None:
+    """A column of panels for each dimension: its title above the first row, what runs along it below the last."""
+    for axes, dim in zip(grid[0], dims, strict=True):
+        axes.set_title(f"d = {dim}")
+    for axes in grid[-1]:
+        axes.set_xlabel(xlabel)
+
+
 def line(axes: Any, curve: tuple[Any, Any] | None, color: str, label: str, divide: float = 1.0) -> None:
     """Mean over seeds, and their range."""
     if curve is None:

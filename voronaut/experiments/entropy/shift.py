@@ -13,6 +13,7 @@ from voronaut.bonuses.kme import KME
 from voronaut.entropy.scale_free.stream import ScaleFree
 from voronaut.experiments.common.drawing import GREY, NOT_RUN
 from voronaut.experiments.common.jobs import Job, Results, Values
+from voronaut.experiments.entropy.curves import edges
 from voronaut.helpers.markdown import table
 from voronaut.helpers.plotting import figure
 
@@ -118,10 +119,7 @@ def draw(found: Results, figures: Path) -> list[Path]:
                         axes.plot(points / 1e3, used.mean(axis=0), color=COLORS[way], label=label)
                 axes.set(ylim=(0, 1.05))
             row[0].set_ylabel(f"shift of {distance:g} deviations\ncells in use")
-        for axes, dim in zip(grid[0], DIMS, strict=True):
-            axes.set_title(f"d = {dim}")
-        for axes in grid[-1]:
-            axes.set_xlabel("thousand states after the shift")
+        edges(grid, DIMS, "thousand states after the shift")
         if grid[0, 1].lines:
             grid[0, 1].legend(loc="lower right", fontsize=9)
     return [path]

@@ -14,7 +14,7 @@ from voronaut.bonuses.kme import KME
 from voronaut.entropy.scale_free.stream import ScaleFree
 from voronaut.experiments.common.drawing import NOT_RUN, not_run
 from voronaut.experiments.common.jobs import Job, Results, Values
-from voronaut.experiments.entropy.curves import curves, falling, finite, line
+from voronaut.experiments.entropy.curves import curves, edges, falling, finite, line
 from voronaut.helpers.markdown import table
 from voronaut.helpers.plotting import figure
 from voronaut.kernels.compiled import compiled
@@ -79,7 +79,7 @@ def until_accepted(place: Floats, variance: float, out: Floats) -> int:
 
 
 @compiled
-def plant(seed: int) -> None:
+def seed_walks(seed: int) -> None:
     """Seed the generator that the walks use."""
     np.random.seed(seed)  # noqa: NPY002
 
@@ -89,7 +89,7 @@ SAMPLERS = {"metropolis": metropolis, "release": until_accepted}
 
 def work(sampler: str, dim: int, variance: float, seed: int, points: int, batch: int) -> Values:
     """Walk from 0, cluster the states as they come, and read the clusters at the checkpoints."""
-    plant(seed)
+    seed_walks(seed)
     place, out = np.zeros(dim), np.empty((batch, dim))
     ways = {way: make(dim, seed=seed) for way, make in WAYS.items()}
     absorb = {"zeros": ways["zeros"].step, "auto": ways["auto"].update}
@@ -159,7 +159,7 @@ def computed(found: Results) -> dict[str, str]:
 
 
 def _visited(found: Results, sampler: str, dim: int) -> str:
-    """Second half of the"""
+    """Variance visited in the second half of the walk, as a share of that asked for."""
     shares = []
     for variance in VARIANCES:
         names = [f"walks/{sampler}-{dim}-{variance}-{seed}" for seed in range(SEEDS)]
@@ -192,10 +192,7 @@ def draw(found: Results, figures: Path) -> list[Path]:
                     continue
                 axes.set(xscale="log")
             row[0].set_ylabel(name)
-        for axes, dim in zip(grid[0], DIMS, strict=True):
-            axes.set_title(f"d = {dim}")
-        for axes in grid[-1]:
-            axes.set_xlabel("states")
+        edges(grid, DIMS, "states")
         if grid[0, 0].lines:
             grid[0, 0].legend(loc="upper left")
     return [path]

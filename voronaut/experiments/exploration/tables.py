@@ -75,7 +75,8 @@ def chances(plan: Plan, data: Data) -> str:
     for cell in plan.cells:
         for rival in RIVALS:
             if data[cell.name].get("kme") and data[cell.name].get(rival):
-                texts = [t for score in SCORES.values() for t in _chance(plan, data, cell, rival, score)]
+                found = [_against(plan, data, cell, rival, score) for score in SCORES.values()]
+                texts = [text for both, p in found for text in (pretty(both, ".2f"), f"{p:.3f}")]
                 rows.append([cell.name, drawing.NAMES[rival], *texts])
     together = complete(plan, data)
     for rival in RIVALS if together else ():
@@ -84,9 +85,10 @@ def chances(plan: Plan, data: Data) -> str:
     return table(["cell", "against", "P, mean return", "p", "P, final return", "p"], rows)
 
 
-def _chance(plan: Plan, data: Data, cell: Cell, rival: str, score: drawing.Score) -> list[str]:
+def _against(plan: Plan, data: Data, cell: Cell, rival: str, score: drawing.Score) -> tuple[stats.Interval, float]:
+    """P(KME > rival) on a cell, and p of the rank test."""
     mine, theirs = (drawing.scores(data[cell.name][method], score) for method in ("kme", rival))
-    return [pretty(chance(plan, data, [cell], rival, score), ".2f"), f"{stats.rank_test(mine, theirs):.3f}"]
+    return chance(plan, data, [cell], rival, score), stats.rank_test(mine, theirs)
 
 
 def iqms(plan: Plan, data: Data) -> str:
@@ -154,9 +156,7 @@ def outperforms(rival: str) -> Judge:
         if not any(drawing.scores(data[cell.name][m], drawing.area).any() for m in ("kme", rival)):
             return Verdict("no run of either ever had reward", "not shown")
         for key, score in SCORES.items():
-            found = chance(plan, data, [cell], rival, score)
-            mine, theirs = (drawing.scores(data[cell.name][method], score) for method in ("kme", rival))
-            p = stats.rank_test(mine, theirs)
+            found, p = _against(plan, data, cell, rival, score)
             sides[key] = sure(found, p)
             texts.append(f"P = {pretty(found, '.2f')}, p = {p:.3f} by {SHORT[key]}")
         return Verdict("; ".join(texts), _together(sides))

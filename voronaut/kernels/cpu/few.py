@@ -12,7 +12,7 @@ from voronaut.kernels.cpu.bounds import slack
 from voronaut.kernels.cpu.crowds import Pace, followed, least_used, share
 from voronaut.kernels.cpu.distances import Floats, Ints, Scratch, aligned, least_bits, lowest, padded, scratch
 from voronaut.kernels.cpu.frozen_rewards import followers_change, listed_change, moved_distance, own_value
-from voronaut.kernels.cpu.gaps import LISTED, Geometry, list_intruded, list_near, survey
+from voronaut.kernels.cpu.gaps import LISTED, Geometry, empty, survey_all
 from voronaut.kernels.cpu.online import Gaps, follow_move
 from voronaut.kernels.rules import SQRT, Rules
 from voronaut.views import BESIDE, CROWDED
@@ -51,45 +51,19 @@ def view_of(shape: Geometry, v: int) -> Geometry:
 
 
 @compiled
-def list_followers(nearest: Ints, followers: Ints, starts: Ints) -> None:
-    """Clusters by their nearest one. OUT: followers (k,), starts (k + 1,)."""
-    starts[:] = 0
-    for j in range(followers.shape[0]):
-        starts[nearest[j] + 1] += 1
-    for i in range(followers.shape[0]):
-        starts[i + 1] += starts[i]
-    for j in range(followers.shape[0] - 1, -1, -1):
-        starts[nearest[j] + 1] -= 1
-        followers[starts[nearest[j] + 1]] = j
-    for i in range(followers.shape[0]):
-        starts[i] = starts[i + 1]
-    starts[followers.shape[0]] = followers.shape[0]
-
-
-@compiled
 def survey_views(rows: Floats, laid: Floats, weight: Floats, room: Scratch, shape: Geometry) -> None:
     """Everything that frozen rewards need to know, O(V k² m). OUT: shape, room."""
     for v in range(rows.shape[0]):
-        own = view_of(shape, v)
-        survey(laid[v], weight, room, own)
-        list_followers(own.nearest, own.followers, own.starts)
-        list_near(own.squared, weight, room, own)
-        list_intruded(own.squared, weight, 0.0, slack(rows[v]), room, own)
+        survey_all(laid[v], rows[v], weight, 0.0, room, view_of(shape, v))
 
 
 def prepare(centers: Floats) -> Listed:
     """Clusters (V, k, m) made ready for `reward_rows`."""
     (views, k, _), dtype, width = centers.shape, centers.dtype, padded(centers.shape[1])
-    floats = ((k, width), (width,), (width,), (k, LISTED + 1), (k, LISTED + 1))
-    squared, gap, second, near_value, intruded_value = (np.empty((views, *one), dtype) for one in floats)
-    ints = ((width,), (k,), (k + 1,), (k, LISTED), (k, LISTED), (k,))
-    nearest, followers, starts, near, intruded, shared = (np.empty((views, *one), np.int64) for one in ints)
-    shape = Geometry(
-        squared, gap, second, nearest, followers, starts, near, near_value, intruded, intruded_value, shared
-    )
+    shape = empty((views,), k, width, dtype)
     weight, rows = no_weights(k, dtype), np.ascontiguousarray(centers)
     survey_views(rows, lay_out(centers), weight, scratch(width, dtype), shape)
-    return Listed(rows, weight, np.sqrt(np.maximum(gap, 0)), shape)
+    return Listed(rows, weight, np.sqrt(np.maximum(shape.gap, 0)), shape)
 
 
 @compiled
@@ -234,13 +208,13 @@ def keep(centers: Floats) -> Gaps:
 
 @compiled
 def walk_views(
-    states: Floats, columns: Ints, pace: Pace, first: int, last: int, weight: Floats, room: Scratch, own: Floats,
+    states: Floats, columns: Ints, pace: Pace, weight: Floats, room: Scratch, own: Floats,
     centers: Floats, usage: Floats, margin: Floats, kept: Gaps | None, out: Floats,
 ) -> None:  # fmt: skip
-    """`walk_rows` of the views first to last, one after the other. OUT: own (n, m), room, and what follows them."""
+    """`walk_rows` of all views, one after the other. OUT: own (n, m), room, and what follows them."""
     point, marks = np.empty_like(centers[0, :, 0]), np.empty_like(room.order)
     rules = Rules(pace.step_size, 0.0, SQRT, 1.0)
-    for v in range(first, last):
+    for v in range(centers.shape[0]):
         for t in range(own.shape[0]):
             for p in range(own.shape[1]):
                 own[t, p] = states[t, columns[v, p]]

@@ -4,6 +4,7 @@ What matters to the winner is in its short lists (`gaps`); where they do not rea
 bounds; and where many stand at one point or follow one cluster, `stewart` does it.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -165,10 +166,14 @@ def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) 
         narrow, (clusters, shape, _) = columns(own, seen.dims), prepared
         reward_rows(own, narrow, seen, clusters, shape, rules, room_for(*room), scratch(*room), out[part])
 
+    spread(work, len(states), threads)
+    return out
+
+
+def spread(work: Callable[[slice], None], count: int, threads: int) -> None:
+    """The work of 0 to count, in as many parts as there are threads."""
     if threads == 1:
-        work(slice(None))
-        return out
-    cuts = np.linspace(0, len(states), threads + 1, dtype=int)
+        return work(slice(0, count))
+    cuts = np.linspace(0, count, threads + 1, dtype=int)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, map(slice, cuts[:-1], cuts[1:])))
-    return out

@@ -7,7 +7,7 @@ When cluster i moves by m = ‖μ̃_i − μ_i‖, distances from it change by a
 The first two lists are kept sorted and short; a number behind their end tells when they do not suffice.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,19 +115,47 @@ def survey(centers: Floats, weight: Floats, room: Scratch, out: Geometry) -> Non
         out.nearest[i], out.gap[i], out.second[i] = -1, -np.inf, -np.inf
 
 
+@compiled
+def list_followers(nearest: Ints, followers: Ints, starts: Ints) -> None:
+    """Clusters by their nearest one. OUT: followers (k,), starts (k + 1,)."""
+    starts[:] = 0
+    for j in range(followers.shape[0]):
+        starts[nearest[j] + 1] += 1
+    for i in range(followers.shape[0]):
+        starts[i + 1] += starts[i]
+    for j in range(followers.shape[0] - 1, -1, -1):
+        starts[nearest[j] + 1] -= 1
+        followers[starts[nearest[j] + 1]] = j
+    for i in range(followers.shape[0]):
+        starts[i] = starts[i + 1]
+    starts[followers.shape[0]] = followers.shape[0]
+
+
+@compiled
+def survey_all(centers: Floats, rows: Floats, weight: Floats, balance: float, room: Scratch, out: Geometry) -> None:
+    """Everything that frozen rewards need to know about the clusters, O(k² d). OUT: out, room."""
+    survey(centers, weight, room, out)
+    list_followers(out.nearest, out.followers, out.starts)
+    list_near(out.squared, weight, room, out)
+    list_intruded(out.squared, weight, balance, slack(rows), room, out)
+
+
+def empty(lead: tuple[int, ...], clusters: int, width: int, dtype: np.dtype[np.floating[Any]]) -> Geometry:
+    """Room for it, with further axes in front."""
+    floats, long = (clusters, width), (clusters, LISTED + 1)
+    squared, gap, second, near_value, intruded_value = (
+        np.empty((*lead, *shape), dtype) for shape in (floats, (width,), (width,), long, long)
+    )
+    ints = ((width,), (clusters,), (clusters + 1,), (clusters, LISTED), (clusters, LISTED), (clusters,))
+    nearest, followers, starts, near, intruded, shared = (np.empty((*lead, *shape), np.int64) for shape in ints)
+    return Geometry(
+        squared, gap, second, nearest, followers, starts, near, near_value, intruded, intruded_value, shared
+    )
+
+
 def geometry(clusters: Layout, balance: float) -> Geometry:
-    """Everything that frozen rewards need to know about the clusters, O(k² d)."""
-    (count, _), (width,), dtype = clusters.rows.shape, clusters.weight.shape, clusters.weight.dtype
-    room = scratch(width, dtype)
-    shape = Geometry(
-        np.empty((count, width), dtype), np.empty(width, dtype), np.empty(width, dtype), np.empty(width, np.int64),
-        np.empty(count, np.int64), np.empty(count + 1, np.int64),
-        np.empty((count, LISTED), np.int64), np.empty((count, LISTED + 1), dtype),
-        np.empty((count, LISTED), np.int64), np.empty((count, LISTED + 1), dtype), np.empty(count, np.int64),
-    )  # fmt: skip
-    survey(clusters.centers, clusters.weight, room, shape)
-    shape.followers[:] = np.argsort(shape.nearest[:count], kind="stable")
-    shape.starts[:] = np.searchsorted(shape.nearest[shape.followers], np.arange(count + 1))
-    list_near(shape.squared, clusters.weight, room, shape)
-    list_intruded(shape.squared, clusters.weight, balance, slack(clusters.rows), room, shape)
+    """`survey_all` of one set of clusters."""
+    (width,), dtype = clusters.weight.shape, clusters.weight.dtype
+    shape = empty((), len(clusters.rows), width, dtype)
+    survey_all(clusters.centers, clusters.rows, clusters.weight, balance, scratch(width, dtype), shape)
     return shape

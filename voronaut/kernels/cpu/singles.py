@@ -120,10 +120,10 @@ def reward(centers: Floats, e: int, way: float) -> float:
 
 @compiled
 def walk_rows(
-    block: Floats, columns: Ints, pace: Pace, first: int, last: int, place: Ints,
+    block: Floats, columns: Ints, pace: Pace, place: Ints,
     centers: Floats, usage: Floats, margin: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """`views.absorb` state by state, of states as columns (d, n), in views first to last. OUT: the last four, place.
+    """`views.absorb` state by state, of states as columns (d, n), view by view. OUT: the last four, place.
 
     Centers and usage are (V, k + 2): −inf and +inf stand at the ends of centers, +inf at those of usage. What states
     are paid goes to `out` (V, n); (V, 0) if nobody asks. Where a state lies is counted before the walk, for many, and
@@ -131,7 +131,7 @@ def walk_rows(
     """
     of, rate, won = centers.dtype.type, pace.rate, pace.won
     alpha, beside = of(pace.step_size), of(BESIDE)
-    for v in range(first, last):
+    for v in range(centers.shape[0]):
         c, u, x, m, least = centers[v], usage[v], block[columns[v, 0]], margin[v], least_used(usage[v])
         for start in range(0, x.shape[0], place.shape[0]):
             count_below(c, x[start : start + place.shape[0]], place)

@@ -4,8 +4,7 @@ Views of one coordinate are sorted lists (`singles`), those of up to eight are l
 more are clusters like any others, without balance: their rewards are `frozen_rewards`'.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from voronaut.kernels.compiled import compiled
 from voronaut.kernels.cpu import assignment, crowds, few, singles
 from voronaut.kernels.cpu.distances import Counts, Floats, scratch
 from voronaut.kernels.cpu.frozen_rewards import rewards as rewards_of
+from voronaut.kernels.cpu.frozen_rewards import spread
 from voronaut.kernels.rules import Rules
 
 FEW = 8  # coordinates
@@ -135,15 +135,6 @@ def rewards(views: Views | Prepared, weights: Floats, states: Floats, step_size:
     return out
 
 
-def spread(work: Callable[[slice], None], count: int, threads: int) -> None:
-    """The work of 0 to count, in as many parts as there are threads."""
-    if threads == 1:
-        return work(slice(0, count))
-    cuts = np.linspace(0, count, threads + 1, dtype=int)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, map(slice, cuts[:-1], cuts[1:])))
-
-
 @compiled
 def add_weighted(weights: Floats, paid: Floats, out: Floats) -> None:
     """Σ_v w_v r_v, in float64 and in order. OUT: out (n,)."""
@@ -156,58 +147,48 @@ def add_weighted(weights: Floats, paid: Floats, out: Floats) -> None:
         out[r] = total[r]
 
 
-def update(views: Views, states: Floats, step_size: float, threads: int = 1) -> Views:
+def update(views: Views, states: Floats, step_size: float) -> Views:
     """Views after they absorbed the states (n, d) in this order."""
-    return walk(views, states, step_size, threads, np.empty((len(views.columns), 0), states.dtype))
+    return walk(views, states, step_size, np.empty((len(views.columns), 0), states.dtype))
 
 
-def step(views: Views, states: Floats, step_size: float, threads: int = 1) -> tuple[Views, Floats]:
+def step(views: Views, states: Floats, step_size: float) -> tuple[Views, Floats]:
     """Algorithm 1: what each state earns in all views, Σ_v r_v, before it is absorbed, in this order."""
     paid, out = np.empty((len(views.columns), len(states)), states.dtype), np.zeros(len(states), states.dtype)
-    after = walk(views, states, step_size, threads, paid)
+    after = walk(views, states, step_size, paid)
     add_weighted(np.ones(len(paid)), paid, out)
     return after, out
 
 
-def walk(views: Views, states: Floats, step_size: float, threads: int, paid: Floats) -> Views:
+def walk(views: Views, states: Floats, step_size: float, paid: Floats) -> Views:
     """Views after the states, stretch by stretch, view by view. OUT: paid (V, n), or (V, 0) if nobody asks."""
     walked = walk_singles if views.columns.shape[1] == 1 else walk_few
     for begin in range(0, len(states), crowds.STRETCH):
         stretch = states[begin : begin + crowds.STRETCH]
         now = crowds.pace(step_size, views.seen, len(stretch), views.usage.shape[1])
         out = paid[:, begin : begin + len(stretch)].copy()
-        after = walked(views, stretch, now, threads, out)
+        after = walked(views, stretch, now, out)
         paid[:, begin : begin + len(stretch)] = out
         views = after._replace(usage=now.faded * after.usage, seen=views.seen + len(stretch))
     return views
 
 
-def walk_singles(views: Views, states: Floats, now: crowds.Pace, threads: int, out: Floats) -> Views:
+def walk_singles(views: Views, states: Floats, now: crowds.Pace, out: Floats) -> Views:
     """Views of one coordinate after the states, usage not yet faded. OUT: out (V, n) or (V, 0)."""
     ends, columns = ((0, 0), (1, 1)), np.ascontiguousarray(views.columns)
     centers, usage = np.pad(views.centers[..., 0], ends), np.pad(views.usage, ends, constant_values=np.inf)
     centers[:, 0], centers[:, -1] = -np.inf, np.inf
-    block, margin = np.ascontiguousarray(states.T), views.margin.copy()
-
-    def work(mine: slice) -> None:
-        place = np.empty(AHEAD, f"i{states.dtype.itemsize}")
-        singles.walk_rows(block, columns, now, mine.start, mine.stop, place, centers, usage, margin, out)
-
-    spread(work, len(columns), threads)
+    block, margin, place = np.ascontiguousarray(states.T), views.margin.copy(), np.empty(AHEAD, f"i{states.itemsize}")
+    singles.walk_rows(block, columns, now, place, centers, usage, margin, out)
     return views._replace(centers=centers[:, 1:-1, None].copy(), usage=usage[:, 1:-1], margin=margin)
 
 
-def walk_few(views: Views, states: Floats, now: crowds.Pace, threads: int, out: Floats) -> Views:
+def walk_few(views: Views, states: Floats, now: crowds.Pace, out: Floats) -> Views:
     """Views of more than one coordinate after the states, usage not yet faded. OUT: out (V, n) or (V, 0)."""
     columns, states = np.ascontiguousarray(views.columns), np.ascontiguousarray(states)
     laid, usage, margin = few.lay_out(views.centers), views.usage.copy(), views.margin.copy()
     _, k, m = views.centers.shape
     weight, kept = few.no_weights(k, laid.dtype), few.keep(views.centers) if out.size else None
-
-    def work(mine: slice) -> None:
-        room = scratch(len(weight), laid.dtype)
-        own = np.empty((len(states), m), laid.dtype)
-        few.walk_views(states, columns, now, mine.start, mine.stop, weight, room, own, laid, usage, margin, kept, out)
-
-    spread(work, len(columns), threads)
+    room, own = scratch(len(weight), laid.dtype), np.empty((len(states), m), laid.dtype)
+    few.walk_views(states, columns, now, weight, room, own, laid, usage, margin, kept, out)
     return views._replace(centers=laid[..., :k].transpose(0, 2, 1).copy(), usage=usage, margin=margin)

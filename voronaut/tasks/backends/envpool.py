@@ -1,7 +1,6 @@
 """The tasks on envpool: the same physics in C++ threads, which show no state. What is saved is how they got there."""
 
 import importlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.helpers.machine import cores
 from voronaut.tasks.backends.tape import Tape
 from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, require, sparse
 from voronaut.tasks.table import EPISODE_STEPS, Task
@@ -38,7 +38,8 @@ class EnvpoolTask:
         self.num_envs = len(seeds) * envs_per_seed
         self._ids = np.arange(self.num_envs, dtype=np.int32)
         self._pool = self._make_pool()
-        self.action_low, self.action_high = (bound.astype(np.float64) for bound in _action_bounds(self._pool))
+        bounds = self._pool.action_space
+        self.action_low, self.action_high = (bound.astype(np.float64) for bound in (bounds.low, bounds.high))
         self.action_dim = len(self.action_low)
         names = list(self._pool._state_keys)
         self._reward, self._done, self._trunc, self._env_id = (
@@ -117,7 +118,7 @@ class EnvpoolTask:
             _pool_id(self._task),
             num_envs=self.num_envs,
             seed=env_seeds(self._seeds, self._envs_per_seed, self._generation),
-            num_threads=min(self.num_envs, self._threads or _cores()),
+            num_threads=min(self.num_envs, self._threads or cores()),
             max_episode_steps=self._episode_steps,
         )
 
@@ -160,11 +161,3 @@ def _registration() -> ModuleType:
 
 def _pool_id(task: Task) -> str:
     return "".join(word.capitalize() for word in (task.domain, *task.task.split("_"))) + "-v1"
-
-
-def _action_bounds(pool: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    return pool.action_space.low, pool.action_space.high
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

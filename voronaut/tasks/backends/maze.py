@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.tasks.base import Array, State, Step, bounded, env_seeds
+from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds
 
 MAZE = """
 +--+--+--+--+
@@ -124,11 +124,8 @@ class MazeTask:
 
     def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> Array:
         """Go on exactly from `state_dict` -> the observations to act on."""
-        shapes = {"at": self._at.shape, "episodes": self._steps.shape, "steps": self._steps.shape}
-        came = {key: state[key].shape if key in state else None for key in shapes}
-        if came != shapes:
-            raise ValueError(f"the saved mazes do not fit: got {came}, need {shapes}. Same task, seeds and envs?")
-        self._at, self._episodes, self._steps = (np.array(state[key]) for key in shapes)
+        check_fits(state, {"at": self._at, "episodes": self._episodes, "steps": self._steps})
+        self._at, self._episodes, self._steps = (np.array(state[key]) for key in ("at", "episodes", "steps"))
         self._obs = self._at.astype(np.float32)
         return self._obs
 

@@ -3,7 +3,7 @@
 import importlib
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -13,9 +13,8 @@ from voronaut.helpers import files
 from voronaut.helpers.missing import missing
 from voronaut.training.config import Config
 from voronaut.training.watching.board import scalars
+from voronaut.training.watching.progress import Report, Rows
 
-Rows = list[dict[str, Any]]
-Report = Callable[[int, Rows], None]
 IDENTITY = "wandb_id.txt"
 
 

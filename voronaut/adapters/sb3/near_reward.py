@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 AHEAD = 40  # steps: so long before a reward a drawn step may lie
 
 
-class Near:
+class NearReward:
     """Where a replay (t, env) has rewards above 0, and steps drawn from before them.
 
     What is drawn is a small replay of the same class, made of the chosen steps (windows, with `n_steps`), so that
@@ -62,7 +62,7 @@ class Near:
 class Memory:
     """What a model is trained from: its replay, with a share of every batch from before rewards."""
 
-    def __init__(self, replay: Any, near: Near) -> None:
+    def __init__(self, replay: Any, near: NearReward) -> None:
         self.replay, self.near = replay, near
 
     def sample(self, batch_size: int, env: Any = None) -> Any:

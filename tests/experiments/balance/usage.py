@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.clusters import Array, Concave, sqrt
+from voronaut.clusters import Array, Concave, between, sqrt
+from voronaut.views import CLIP, RATE
 
-RATE = 1e-3  # of the running margin: about the last thousand states
-CLIP = 10.0  # running margins: a margin larger than that counts as that, so that a few outliers are no scale
 SPLIT = 10  # a split puts the new center 1/10 of the way to the state, with an age of 10
 
 
@@ -127,11 +126,7 @@ def split(clusters: Clusters, host: int, state: Array, rule: Rule = DEFAULT) -> 
 
 def gaps(clusters: Clusters, rule: Rule = DEFAULT) -> Array:
     """min_{j≠i} ‖μ_i − μ_j‖ + c m (u_j − u_i). Negative: the cell of cluster i is empty."""
-    centers, handicap = clusters.centers, handicaps(clusters, rule)
-    distances = np.sqrt(((centers[:, None] - centers[None]) ** 2).sum(axis=2))
-    adjusted = distances + handicap[None] - handicap[:, None]
-    np.fill_diagonal(adjusted, np.inf)
-    return np.asarray(adjusted.min(axis=1))
+    return between(clusters.centers, handicaps(clusters, rule))
 
 
 def objective(clusters: Clusters, rule: Rule = DEFAULT, concave: Concave = sqrt) -> float:

@@ -8,6 +8,7 @@ equal masses as t → ∞.
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 RADIUS = np.linspace(0, 12, 100_001)
 
@@ -36,3 +37,10 @@ def least_distortion(cv: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if point(middle).cv > cv else (low, middle)
     return point(high).distortion
+
+
+def test_even_cells_of_a_plane_gaussian_cost_distortion() -> None:
+    """k-means has a CV of 1/√3 there; a CV of 0.25 cannot be had below 1.16 of its distortion."""
+    assert point(0.0) == pytest.approx((3**-0.5, 1.0), abs=1e-4)
+    assert least_distortion(0.25) == pytest.approx(1.161, abs=1e-3)
+    assert least_distortion(0.3) > 1.1
