@@ -59,7 +59,8 @@ NAMES = ("size", *(each.name for each in dataclasses.fields(Settings) if each.na
 COUNTS = tuple(each.name for kind in (Settings, sac.Settings) for each in dataclasses.fields(kind) if each.type is int)
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "usual": {},
-    "small": {"width": 128, "batch": 128, "gradient_steps": 4},  # for a core or two
+    # for a core or two: few gradient steps, so larger ones
+    "small": {"width": 128, "batch": 128, "gradient_steps": 4, "learning_rate": 1e-3},
     "large": {"width": 512, "bfloat16": True},  # for an accelerator and bodies with many joints
 }
 

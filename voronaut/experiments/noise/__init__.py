@@ -41,7 +41,8 @@ def train(memory: str, extra: int, seed: int, steps: int) -> dict[str, Any]:
     """The curves of one small pair: a list for each of `COLUMNS`."""
     from voronaut.training.loop import make_trainer
 
-    options = {"sac": {"size": "small"}, "kme": MEMORIES[memory]}
+    # 3e-4 was the small learner's rate when these were run
+    options = {"sac": {"size": "small", "learning_rate": 3e-4}, "kme": MEMORIES[memory]}
     config = configure(TASK, learner="sac", bonuses="kme", seeds=[seed], steps=steps, options=options)
     task = make(TASK, [seed], config.envs, backend=config.backend, threads=1)
     trainer = make_trainer(config, Noisy(task, extra, [seed]) if extra else task)
