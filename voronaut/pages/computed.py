@@ -38,7 +38,7 @@ def pages() -> dict[Path, dict[str, str]]:
         "start": {loops.COMMAND: others[loops.COMMAND]},
     }
     found = {Path("docs", f"{name}.md"): parts for name, parts in docs.items()}
-    return {Path("README.md"): {"cost": cost}, **found}
+    return {Path("README.md"): {"cost": cost, **hard.brief()}, **found}
 
 
 def results() -> dict[str, str]:

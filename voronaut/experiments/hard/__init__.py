@@ -13,9 +13,9 @@ from typing import Any
 from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.figures import FIGURES, draw
 from voronaut.experiments.hard.settings import CELLS, DENSE, EVERY, FOLDER, METHODS, NEW, PLANS, WORK, Cell, Wanted
-from voronaut.experiments.hard.tables import computed, dense
+from voronaut.experiments.hard.tables import brief, computed, dense
 
-__all__ = ["best_policy", "choose", "computed", "dense", "draw", "reproduce"]
+__all__ = ["best_policy", "brief", "choose", "computed", "dense", "draw", "reproduce"]
 
 
 def reproduce(options: argparse.Namespace) -> int:

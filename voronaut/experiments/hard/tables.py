@@ -127,6 +127,23 @@ def _row(cell: Cell, data: Data, before: dict[str, float]) -> list[str]:
             f"{cell.aim:g}", end]  # fmt: skip
 
 
+def brief(folder: Path = FOLDER) -> dict[str, str]:
+    """The cells that both were run on, as README shows them."""
+    data, before = figures.load(folder), figures.ppo()
+    rows = [
+        [cell.title, f"{cell.steps / 1e6:g}", *(_short_mean(data[cell.name][method]) for method in MAIN),
+         f"{before[cell.name]:.0f}" if cell.name in before else "–"]
+        for cell in CELLS.values() if all(data[cell.name].get(method) for method in MAIN)
+    ]  # fmt: skip
+    return {"hard": table(["task", "million steps", *(METHODS[m].text for m in MAIN), "PPO + KME, 5 million"], rows)}
+
+
+def _short_mean(some: Some) -> str:
+    """Mean score, and the lowest and highest seed's."""
+    each = marks(some)
+    return f"{each.mean():.0f} ({each.min():.0f} to {each.max():.0f})"
+
+
 def further(data: Data) -> str:
     """Cells that went on to five million steps."""
     runs = {cell: data[cell.name]["kme"] for cell in LONG.values() if data[cell.name].get("kme")}
