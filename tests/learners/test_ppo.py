@@ -206,6 +206,19 @@ def test_noise_grows_with_an_entropy_bonus_as_far_as_it_may(widest):
     assert (spread > 1).all() if widest == np.inf else np.allclose(spread, widest)
 
 
+def test_an_entropy_bonus_that_falls_is_as_large_as_it_is_told_run_by_run():
+    settings = dataclasses.replace(SMALL, entropy_coef=0.5, entropy_falls=True)
+
+    def spread(settings, unpaid):
+        agent, rngs = ppo.init(generators(0, 0), OBS, ACTIONS, settings), generators(1, 1)
+        data = jax.tree.map(lambda leaf: np.concatenate([leaf, leaf]), batch(1, 64))
+        return ppo.learn(agent, data, ppo.draw_orders(rngs, 64, settings), settings, unpaid)[0].params.log_std
+
+    full, none = spread(settings, None)[0], spread(dataclasses.replace(settings, entropy_coef=0.0), None)[0]
+    np.testing.assert_allclose(spread(settings, np.float32([1, 0])), [full, none], rtol=1e-6)
+    assert (full > none).all()
+
+
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="multiple of envs"):
         ppo.Settings(envs=3, rollout=16)

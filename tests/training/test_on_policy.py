@@ -1,6 +1,7 @@
 """A turn of Algorithm 2 with PPO: what is paid when, what is logged, what is drawn, and what a resume restores."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,9 +77,9 @@ def test_noise_and_orders_are_new_in_every_rollout_and_run(monkeypatch: pytest.M
         noises.append(noise)
         return collect(task, params, noise, running, room)
 
-    def seen_learn(agent, batch, order, settings):  # type: ignore[no-untyped-def]
+    def seen_learn(agent, batch, order, settings, unpaid):  # type: ignore[no-untyped-def]
         orders.append(order)
-        return learn(agent, batch, order, settings)
+        return learn(agent, batch, order, settings, unpaid)
 
     monkeypatch.setattr(on_policy, "collect", seen_collect)
     monkeypatch.setattr(ppo, "learn", seen_learn)
@@ -111,3 +112,24 @@ def test_a_weight_falls_as_the_task_pays_and_a_resume_remembers() -> None:
     constant = made()
     constant.turn()
     assert not any("weight" in name for name in constant.state_dict())  # checkpoints from before still fit
+
+
+def test_an_entropy_bonus_falls_as_the_task_pays_with_any_bonus_and_a_resume_remembers() -> None:
+    """Every episode of the toy is paid: once one has ended, nothing is left to widen the noise."""
+    choices = {"seeds": RUNS, "bonuses": ["none"], "envs": ENVS, "rollout": ENVS * 2, "steps": 10 * ENVS * 2}
+
+    def made(numbers: dict[str, Any]) -> PPOTrainer:
+        given = {"ppo": {"entropy_coef": 0.5, **numbers}}
+        return PPOTrainer(small(task="gym:unused", options=given, **choices), Counter(RUNS * ENVS))
+
+    whole, resumed = made({"entropy_falls": True}), made({"entropy_falls": True})
+    whole.turn()
+    assert [weight.at(None) for weight in whole.unpaid] == [1.0] * RUNS  # no episode has ended
+    resumed.load_state_dict({**whole.state_dict(), "rollout": np.array(1)})
+    for one in (whole, resumed):
+        one.turn()
+        assert [weight.at(None) for weight in one.unpaid] == [0.0] * RUNS
+    np.testing.assert_array_equal(whole.agent.params.log_std, resumed.agent.params.log_std)
+    constant = made({})
+    constant.turn()
+    assert not constant.unpaid and not any("unpaid" in name for name in constant.state_dict())

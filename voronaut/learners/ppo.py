@@ -46,6 +46,7 @@ class Settings:
     clip: float = 0.2  # ε
     value_coef: float = 0.5
     entropy_coef: float = 0.0
+    entropy_falls: bool = False  # multiplied by the share of recent episodes that the task has not paid, run by run
     max_grad_norm: float = 0.5
     adam_eps: float = 1e-5  # 1. Not Adam's usual 1e-8
     max_std: float = math.inf  # of the noise: an entropy bonus widens it without end, actions are clipped all the same
@@ -189,15 +190,21 @@ def draw_orders(rngs: Rngs, size: int, settings: Settings) -> NDArray[np.int32]:
     return np.stack([[rng.permutation(size).astype(np.int32) for _ in range(settings.epochs)] for rng in rngs])
 
 
-def learn(agent: Agent, batch: Batch, orders: NDArray[np.int32], settings: Settings) -> tuple[Agent, Stats]:
-    """All epochs over one rollout; what happens to a run does not depend on the others (see `for_each_run`)."""
+def learn(
+    agent: Agent, batch: Batch, orders: NDArray[np.int32], settings: Settings, unpaid: Floats | None = None
+) -> tuple[Agent, Stats]:
+    """All epochs over one rollout; what happens to a run does not depend on the others (see `for_each_run`).
+
+    `unpaid` (runs,) multiplies the entropy bonus, where it falls.
+    """
     runs, size = np.shape(batch.advantages)
     if orders.shape != (runs, settings.epochs, size) or len(agent.step) != runs:
         raise ValueError(
             f"agent, batch and orders must agree; got {len(agent.step)} agents, a batch of (runs, states) = "
             f"{(runs, size)} and orders {orders.shape}. Use draw_orders(rngs, {size}, settings) with {runs} generators."
         )
-    return cast(tuple[Agent, Stats], for_each_run(learn_run, settings, agent, batch, orders))
+    given = (agent, batch, orders) if unpaid is None else (agent, batch, orders, unpaid)
+    return cast(tuple[Agent, Stats], for_each_run(learn_run, settings, *given))
 
 
 def _values(_: None, params: Params, states: Array) -> Array:
@@ -223,8 +230,8 @@ def _gaussian(params: Params, observations: Array, actions: Array) -> tuple[Arra
     return log_probs, (params.log_std + 0.5 + 0.5 * LOG_2PI).sum()
 
 
-def minibatch_loss(params: Params, batch: Batch, settings: Settings) -> tuple[Array, Stats]:
-    """−E[min(ρA, clip(ρ, 1 ± ε)A)] + c_v E[(R − V)²] − c_e H over one minibatch."""
+def minibatch_loss(params: Params, batch: Batch, settings: Settings, unpaid: Array = 1.0) -> tuple[Array, Stats]:
+    """−E[min(ρA, clip(ρ, 1 ± ε)A)] + c_v E[(R − V)²] − c_e H over one minibatch; c_e is multiplied by `unpaid`."""
     density = _categorical if _chooses(params) else _gaussian
     log_probs, entropy = density(params, batch.observations, batch.actions)
     log_ratio = log_probs - batch.log_probs
@@ -237,7 +244,7 @@ def minibatch_loss(params: Params, batch: Batch, settings: Settings) -> tuple[Ar
     value_loss = ((batch.returns - _values(None, params, batch.observations)) ** 2).mean()  # 7. Not clipped, no ½
     approx_kl = (ratio - 1 - log_ratio).mean()  # http://joschu.net/blog/kl-approx.html; reported, never acted upon
     clip_fraction = (jnp.abs(ratio - 1) > settings.clip).mean(dtype=ratio.dtype)
-    loss = policy_loss + settings.value_coef * value_loss - settings.entropy_coef * entropy
+    loss = policy_loss + settings.value_coef * value_loss - settings.entropy_coef * unpaid * entropy
     return loss, Stats(policy_loss, value_loss, entropy, approx_kl, clip_fraction)
 
 
@@ -256,16 +263,16 @@ def _adam(agent: Agent, gradient: Params, settings: Settings) -> Agent:
     return Agent(params, first, second, step)
 
 
-def _minibatch(settings: Settings, agent: Agent, batch: Batch) -> tuple[Agent, Stats]:
-    gradient, stats = jax.grad(minibatch_loss, has_aux=True)(agent.params, batch, settings)
+def _minibatch(settings: Settings, unpaid: Array, agent: Agent, batch: Batch) -> tuple[Agent, Stats]:
+    gradient, stats = jax.grad(minibatch_loss, has_aux=True)(agent.params, batch, settings, unpaid)
     norm = jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(gradient)))
     shrink = jnp.minimum(1.0, settings.max_grad_norm / (norm + 1e-6))  # 8. One norm over all parameters
     return _adam(agent, jax.tree.map(lambda g: g * shrink, gradient), settings), stats._replace(grad_norm=norm)
 
 
-def _epoch(settings: Settings, batch: Batch, agent: Agent, order: Array) -> tuple[Agent, Stats]:
+def _epoch(settings: Settings, unpaid: Array, batch: Batch, agent: Agent, order: Array) -> tuple[Agent, Stats]:
     """One pass in the given order. The batch is permuted once, so that minibatches are contiguous slices."""
-    step = functools.partial(_minibatch, settings)
+    step = functools.partial(_minibatch, settings, unpaid)
     size, minibatch = len(order), settings.minibatch
     whole = size - size % minibatch
     shuffled = jax.tree.map(lambda x: x[order], batch)
@@ -277,8 +284,10 @@ def _epoch(settings: Settings, batch: Batch, agent: Agent, order: Array) -> tupl
     return agent, stats
 
 
-def learn_run(settings: Settings, agent: Agent, batch: Batch, orders: Array) -> tuple[Agent, Stats]:
-    agent, stats = jax.lax.scan(functools.partial(_epoch, settings, batch), agent, orders)
+def learn_run(
+    settings: Settings, agent: Agent, batch: Batch, orders: Array, unpaid: Array = 1.0
+) -> tuple[Agent, Stats]:
+    agent, stats = jax.lax.scan(functools.partial(_epoch, settings, unpaid, batch), agent, orders)
     spread = batch.returns.var()
     explained = jnp.where(spread > 0, 1 - batch.advantages.var() / spread, jnp.nan)  # advantages = returns − values
     means = jax.tree.map(jnp.mean, stats)

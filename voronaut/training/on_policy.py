@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.bonuses.weight import Weight
 from voronaut.entropy.batch import batch_entropy
 from voronaut.helpers import npz
 from voronaut.learners import networks, ppo
@@ -59,6 +60,7 @@ class PPOTrainer:
         self.settings = ppo.Settings(envs=config.envs, rollout=config.rollout, **config.numbers)
         self.seeds = [seed for _, seed in config.runs]
         self.bonuses = population(config, task.obs_dim)
+        self.unpaid = [Weight("falling:1") for _ in self.seeds if self.settings.entropy_falls]
         self.agent = ppo.init(self._rngs(0, "init"), task.obs_dim, task.action_dim, self.settings, task.choices)
         self.room = empty(len(self.seeds), self.settings, task.obs_dim, task.action_dim)
         self.running: Running | None = None
@@ -74,7 +76,10 @@ class PPOTrainer:
         noise = ppo.draw_noise(rngs, self.task.action_dim, self.settings, self.task.choices)
         self.running, finished = collect(self.task, self.agent.params, noise, self.running, self.room)
         collected = time.perf_counter()
-        self.bonuses.see(self.room.rewards, self.room.terminated | self.room.truncated)
+        over = self.room.terminated | self.room.truncated
+        self.bonuses.see(self.room.rewards, over)
+        for weight, own, ends in zip(self.unpaid, self.room.rewards, over, strict=False):
+            weight.see(own, ends)
         scales = self.bonuses.scales(self.done)
         paid, pay_seconds = self.bonuses.pay(self.room.next_states, self.done)
         paid_at = time.perf_counter()
@@ -101,6 +106,10 @@ class PPOTrainer:
             **checkpoint.nest("bonus", self.bonuses.state_dict()),
             "observations": self.running.observations,
             "returns": self.running.returns,
+        } | {
+            key: value
+            for run, weight in enumerate(self.unpaid)
+            for key, value in checkpoint.nest(f"unpaid{run}", weight.state_dict()).items()
         }
 
     def load_state_dict(self, arrays: Mapping[str, NDArray[Any]], chunks: Path | None = None) -> None:
@@ -111,6 +120,8 @@ class PPOTrainer:
         saved = checkpoint.part(arrays, "agent")
         self.agent = jax.tree.unflatten(tree, [saved[str(i)] for i in range(len(leaves))])
         self.bonuses.load_state_dict(checkpoint.part(arrays, "bonus"))
+        for run, weight in enumerate(self.unpaid):
+            weight.load_state_dict(checkpoint.part(arrays, f"unpaid{run}"))
         observations = self.task.load_state_dict(checkpoint.part(arrays, "task"))
         self.running = self._start(observations)
         if self.task.resumes_exactly:
@@ -148,7 +159,8 @@ class PPOTrainer:
         whole = (room.observations, room.actions, log_probs, advantages, returns)
         batch = ppo.Batch(*(x.reshape(len(x), self.config.rollout, *x.shape[3:]) for x in whole))
         orders = ppo.draw_orders(rngs, self.config.rollout, self.settings)
-        self.agent, stats = ppo.learn(self.agent, batch, orders, self.settings)
+        unpaid = np.array([weight.at(None) for weight in self.unpaid], np.float32) if self.unpaid else None
+        self.agent, stats = ppo.learn(self.agent, batch, orders, self.settings, unpaid)
         return stats
 
     def _rows(self, outcome: Outcome) -> Rows:
