@@ -144,7 +144,7 @@ def test_the_committed_numbers_are_those_of_the_committed_record_and_settings() 
     assert record.steps[-1] >= demo.STEPS
     stored = json.loads((ROOT / "results/maze/tuning.json").read_text())["seeds"][str(maze.SHOWN)]
     for name, found in film.numbers(record).items():
-        assert found._asdict() == pytest.approx(stored[name], abs=0.05)
+        assert found._asdict() == pytest.approx(stored[name], abs=1e-4)
 
 
 def test_the_demo_s_own_seed_is_paid_and_it_says_of_how_many() -> None:

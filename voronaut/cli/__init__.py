@@ -173,7 +173,7 @@ def _add_demo(menu: Any) -> None:
     add = command.add_argument
     add("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="folder for all of it (%(default)s)")
     add("--seed", type=int, metavar="N", help="of both runs (1)")
-    add("--steps", type=_number, metavar="N", help="environment steps of each run (985600)")
+    add("--steps", type=_number, metavar="N", help="environment steps of each run (326400)")
     command.set_defaults(run=commands.run_demo)
 
 

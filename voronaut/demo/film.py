@@ -15,7 +15,7 @@ from voronaut.training.watching import logs, snapshots
 
 METHODS = {"none": "PPO", "kme": "PPO + KME"}
 PARTS = 4  # a cell of the maze has PARTS × PARTS squares
-FINE = 2000  # steps of a cell that are told apart in the file
+FINE = 2000  # steps of a cell that are told apart, in the file and in the numbers made of it
 LAST = 5  # rollouts of which the return is the mean
 SIZE = (8.0, 4.4)
 MIXTURES = 16  # of each pair of colours that meet in a picture
@@ -43,7 +43,7 @@ class Numbers(NamedTuple):
 
 
 def collect(none: Path, kme: Path, rollout: int) -> Record:
-    """The record of two runs that have ended."""
+    """The record of two runs that have ended, positions as the file has them: it gives the numbers of its runs."""
     runs = [none, kme]
     frames = [[snapshots.read(path) for path in snapshots.saved(run)] for run in runs]
     rows = [logs.read(run / "progress.jsonl") for run in runs]
@@ -53,11 +53,15 @@ def collect(none: Path, kme: Path, rollout: int) -> Record:
 
     return Record(
         steps=np.array([frame.rollout * rollout for frame in frames[1]]),
-        states=np.array([[frame.states for frame in run] for run in frames]),
-        centers=np.array([frame.centers for frame in frames[1]]),
+        states=_rounded([[frame.states for frame in run] for run in frames]),
+        centers=_rounded([frame.centers for frame in frames[1]]),
         returns=curves("extrinsic_return"),
         progress=curves("max_step_reward"),
     )
+
+
+def _rounded(places: Any) -> Floats:
+    return np.rint(np.array(places, np.float32) * FINE).astype(np.int16) / FINE
 
 
 def save(path: Path, record: Record) -> None:

@@ -98,8 +98,13 @@ def sentence(results: Path, name: str) -> str:
     (touched, paid), (alone, alone_paid) = counts(kme), counts(none)
     return (
         f"Of seeds {first} to {last} ({name}) PPO with KME touched the reward with {touched} of {len(kme)} and was "
-        f"paid at the end with {paid}; PPO alone touched it with {alone} and was paid with {alone_paid}."
+        f"paid at the end with {paid}, PPO alone touched it with {alone} and was paid with {alone_paid}; their mean "
+        f"returns are {_mean(kme):.0f} and {_mean(none):.0f}."
     )
+
+
+def _mean(runs: Sequence[Numbers]) -> float:
+    return sum(each.returns for each in runs) / len(runs)
 
 
 def computed(results: Path = RESULTS) -> dict[str, str]:
