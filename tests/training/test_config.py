@@ -119,3 +119,12 @@ def test_schedules() -> None:
     for text in ("linear:1", "linear:1:2:3", "nan", "linear:a:b", ""):
         with pytest.raises(ValueError, match="no scale"):
             checked(text)
+
+
+@pytest.mark.parametrize(("learner", "name"), [("sac", "layer_norm"), ("sac", "bfloat16"), ("ppo", "entropy_falls")])
+def test_a_switch_of_a_learner_is_on_or_off_and_nothing_else(learner: str, name: str) -> None:
+    """`--sac.layer_norm false` had been the text "false", and so true."""
+    for text, meant in (("true", True), ("false", False)):
+        assert configure("maze", learner=learner, options={learner: {name: text}}).numbers[name] is meant
+    with pytest.raises(ValueError, match=f"{name}.* must be true or false; got .*'no'"):
+        configure("maze", learner=learner, options={learner: {name: "no"}})

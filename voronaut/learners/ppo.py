@@ -56,6 +56,8 @@ class Settings:
         if min(self.envs, self.rollout, self.minibatch, self.epochs) < 1 or self.rollout % self.envs:
             rule = "envs, rollout, minibatch and epochs must be at least 1, and rollout a multiple of envs"
             raise ValueError(f"{rule}; got {self}. The defaults are 16 environments and a rollout of 16384.")
+        if not isinstance(self.entropy_falls, bool):
+            raise ValueError(f"entropy_falls must be true or false; got {self.entropy_falls!r}.")
         if not self.max_std > 0:
             raise ValueError(f"max_std must be above 0; got {self.max_std}. 1 is where the noise starts.")
 

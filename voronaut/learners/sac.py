@@ -43,6 +43,9 @@ class Settings:
     bfloat16: bool = False  # 9. hidden layers multiply in bfloat16; weights, norms and heads stay in float32
 
     def __post_init__(self) -> None:
+        switches = {"layer_norm": self.layer_norm, "bfloat16": self.bfloat16}
+        if any(not isinstance(each, bool) for each in switches.values()):
+            raise ValueError(f"layer_norm and bfloat16 must be true or false; got {switches}.")
         sizes = min(self.width, self.depth) >= 1
         rates = self.learning_rate > 0 and 0 < self.polyak <= 1
         if self.critics not in ("mean", "min"):

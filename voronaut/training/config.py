@@ -150,9 +150,11 @@ def _known(kind: Any) -> list[str]:
 
 
 def value(given: Any) -> Any:
-    """A parameter as a command line writes it: "1e-4" -> 0.0001, "300" -> 300, "log" -> "log"."""
+    """A parameter as a command line writes it: "1e-4" -> 0.0001, "300" -> 300, "true" -> True, "log" -> "log"."""
     if not isinstance(given, str):
         return given
+    if given in ("true", "false"):
+        return given == "true"
     try:
         return ast.literal_eval(given)
     except (ValueError, SyntaxError):
