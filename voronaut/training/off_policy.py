@@ -90,8 +90,8 @@ class SACTrainer:
         """Actions of all runs, from the agents before they learn; the wait is for the last vector step's learning.
 
         Where everything is one program, learning stands in line before the actions are there: the device has no pause.
-        Handing an accelerator hundreds of small programs takes milliseconds, and is done in a thread of its own while
-        the environments are simulated; what comes after waits for it, so that the order of everything stays fixed.
+        Handing an accelerator many small programs takes a while, so it is done in a thread of its own while the
+        environments are simulated; what comes after waits for it, and the order of everything stays fixed.
         """
         drawn = [lane.act(self.observations[rows], t) for lane, rows in self._lanes()]  # type: ignore[index]
         if not all(lane.inside for lane in self.lanes):
