@@ -15,7 +15,6 @@ from voronaut.bonuses.turns import Turns, in_turn
 BLOCK = 2048  # rows per encoder pass
 PAIRS = 2**20  # distances held at once on a CPU (4 MB)
 WIDE_PAIRS = 2**25  # the same on an accelerator (128 MB for each run)
-NAMES = ("dim", "seed", "neighbors", "hidden", "features", "memory", "on_bad")
 Rows = NDArray[np.float32]
 
 
@@ -62,11 +61,6 @@ class RE3(Saved):
         self._stored = np.zeros((memory, features), np.float32)
         self._seen, self._bad = 0, 0
         self._turns = Turns()
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """Keyword arguments that make this bonus again."""
-        return {name: getattr(self, name) for name in NAMES}
 
     @property
     def learns(self) -> bool:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 BLOCK = 512  # rows per forward pass on a CPU: two megabytes of activations
 WIDE_BLOCK = 16384  # the same on an accelerator
-NAMES = ("dim", "seed", "hidden", "features", "learning_rate", "batch_size", "fraction", "clip", "on_bad")
 Minibatches = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # rows (b, dim), weights (b,)
 
 
@@ -73,11 +72,6 @@ class RND(Saved):
         self._turns = Turns()
 
     @property
-    def params(self) -> dict[str, Any]:
-        """Keyword arguments that make this bonus again."""
-        return {name: getattr(self, name) for name in NAMES}
-
-    @property
     def learner(self) -> "Learner":
         """The networks, made and put on the device when first needed."""
         net = jax_core()
@@ -90,7 +84,7 @@ class RND(Saved):
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,): the prediction errors in units of σ."""
         net, batch, learner = jax_core(), self._read(next_states), self.learner
-        rows, size = self._normalised(batch.states), _block()
+        rows, size = self._normalised(batch.states), WIDE_BLOCK if net.on_accelerator() else BLOCK
         parts = [rows[i : i + size] for i in range(0, len(rows), size)]
         errors = [net.errors_one(learner.target, learner.predictor, net.pad(p, net.roomy(len(p)))) for p in parts]
         whole = np.concatenate([np.asarray(e) for e in errors] or [np.zeros(0, np.float32)])[: len(rows)]
@@ -229,8 +223,3 @@ class RND(Saved):
             members, net.unstacked(learner, len(members)), np.concatenate(found, axis=1), strict=True
         ):
             member._finish(own, errors)
-
-
-def _block() -> int:
-    """Rows per forward pass."""
-    return WIDE_BLOCK if jax_core().on_accelerator() else BLOCK
