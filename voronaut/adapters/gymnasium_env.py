@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.adapters import files
-from voronaut.adapters.observations import Features, Reader
+from voronaut.adapters.observations import Features, Reader, mapped
 from voronaut.adapters.payer import SCALE, Freezes, Payer, Scale, fitting
 from voronaut.helpers import npz
 from voronaut.helpers.missing import missing
@@ -148,7 +148,7 @@ class BonusEnv(Freezes, gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs
     def step(self, action: Any) -> Step:
         """Take the action; the reward comes back with the bonus."""
         obs, reward, terminated, truncated, info = self.env.step(action)
-        states = self.reader(_batch_of_one(obs))
+        states = self.reader(mapped(lambda array: np.asarray(array)[None], obs))
         bonus = float(self.payer.pay(states)[0])
         self.payer.see(float(reward), terminated or truncated)
         self.payer.keep(states)
@@ -195,9 +195,3 @@ def _row(final: Any, i: int) -> Any:
     if isinstance(final, Mapping):
         return {key: values[i] for key, values in final.items() if not key.startswith("_")}
     return final[i]
-
-
-def _batch_of_one(obs: Any) -> Any:
-    if isinstance(obs, Mapping):
-        return {key: np.asarray(value)[None] for key, value in obs.items()}
-    return np.asarray(obs)[None]
