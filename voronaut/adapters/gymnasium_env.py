@@ -77,7 +77,9 @@ class BonusVectorEnv(Freezes, VectorWrapper):
         """Take the actions; rewards come back with the bonus."""
         obs, rewards, terminated, truncated, info = self.env.step(actions)
         ended = np.asarray(terminated, bool) | np.asarray(truncated, bool)
-        real = self._real_steps()
+        # Which environments took their action, (n,): not those that NEXT_STEP resets instead.
+        resets = self.autoreset_mode == AutoresetMode.NEXT_STEP
+        real = ~self._ended if resets else np.ones(self.num_envs, bool)
         states = self.reader(obs, self._finals(ended & real, info))[real]
         bonus = np.zeros(self.num_envs)
         bonus[real] = self.payer.pay(states)
@@ -99,12 +101,6 @@ class BonusVectorEnv(Freezes, VectorWrapper):
         loaded = BonusVectorEnv(env, **kept.settings)
         kept.restore(loaded.payer)
         return loaded
-
-    def _real_steps(self) -> NDArray[np.bool_]:
-        """Which environments took their action, (n,): not those that NEXT_STEP resets instead."""
-        if self.autoreset_mode == AutoresetMode.NEXT_STEP:
-            return ~self._ended
-        return np.ones(self.num_envs, bool)
 
     def _finals(self, ended: NDArray[np.bool_], info: Mapping[str, Any]) -> dict[int, Any]:
         if self.autoreset_mode != AutoresetMode.SAME_STEP or not ended.any():

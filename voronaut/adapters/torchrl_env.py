@@ -108,7 +108,8 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         paid = np.zeros(len(stepped))
         paid[stepped] = self.payer.pay(states)
         if self.payer.falls and self.reward_key in next_tensordict.keys(True):
-            self.payer.see(*(each * stepped for each in _pay_and_ends(next_tensordict, self.reward_key)))
+            told = (next_tensordict.get(key).detach().cpu().numpy() for key in (self.reward_key, "done"))
+            self.payer.see(*(each.reshape(-1) * stepped for each in told))
         self.payer.keep(states)  # whatever `training` says: TorchRL puts every transform of an environment in eval mode
         return self._written(next_tensordict, paid, self.add_to_reward)
 
@@ -127,7 +128,8 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
     def _states(self, tensordict: TensorDictBase) -> NDArray[Any]:
         """Observations of any batch shape -> states (n, d) in memory of their own."""
         axes = len(tensordict.batch_size)
-        parts = {key: _flat_batch(tensordict.get(key), axes) for key in self.in_keys}
+        whole = {key: tensordict.get(key).detach() for key in self.in_keys}
+        parts = {key: tensor.reshape(-1, *tensor.shape[axes:]) for key, tensor in whole.items()}
         if self.features is None:
             rows = torch.cat([rows_of(f"the observation {key!r}", part) for key, part in parts.items()], -1)
             return rows.cpu().numpy().copy()
@@ -202,13 +204,3 @@ def _stepped(tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> NDA
     if partial is None:
         return np.ones(next_tensordict.batch_size.numel(), bool)
     return np.asarray(partial.cpu().numpy(), bool).reshape(-1)
-
-
-def _pay_and_ends(tensordict: TensorDictBase, reward_key: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The task's rewards (n,), and whether their episodes ended (n,)."""
-    reward, done = (tensordict.get(key).detach().cpu().numpy().reshape(-1) for key in (reward_key, "done"))
-    return reward, done
-
-
-def _flat_batch(tensor: torch.Tensor, axes: int) -> torch.Tensor:
-    return tensor.detach().reshape(-1, *tensor.shape[axes:])

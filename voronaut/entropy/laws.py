@@ -52,11 +52,6 @@ def _quadrature(log_density: Callable[[float], float], low: float, high: float) 
     return float(quad(integrand, low, high, limit=500, epsabs=1e-12, epsrel=1e-12)[0])
 
 
-def _rotation(dim: int) -> NDArray[np.float64]:
-    """A random orthogonal matrix, the same for every sample of a dimension."""
-    return np.asarray(np.linalg.qr(np.random.default_rng([7, dim]).normal(size=(dim, dim)))[0])
-
-
 # Independent coordinates
 
 
@@ -115,7 +110,8 @@ def _banana(dim: int) -> Law:
 
 def _rotated_laplace(dim: int) -> Law:
     """Independent Laplace coordinates seen in a turned frame: no coordinate is Laplace any more."""
-    frame, entropy = _rotation(dim), dim * (1 + math.log(2))
+    frame = np.linalg.qr(np.random.default_rng([7, dim]).normal(size=(dim, dim)))[0]  # the same for every sample
+    entropy = dim * (1 + math.log(2))
     return Law("rotated_laplace", dim, entropy, lambda rng, n: rng.laplace(size=(n, dim)) @ frame)
 
 

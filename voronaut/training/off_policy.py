@@ -46,7 +46,9 @@ class SACTrainer:
         self.bonuses = population(config, task.obs_dim)
         self.rows = config.rollout // config.envs  # vector steps of a turn
         self.said = replay.check_room(self._shape(), self._shape().within(self.settings.memory), len(self.seeds))
-        self.lanes = [self._lane(method, seeds) for method, seeds in _grouped(config)]
+        # Which runs are one program: on an accelerator all of a method, on a CPU each by itself.
+        alone, together = ((m, [seed]) for m, seed in config.runs), ((m, list(config.seeds)) for m in config.methods)
+        self.lanes = [self._lane(*each) for each in (together if on_accelerator() else alone)]
         for lane, rows in self._lanes():
             lane.inside = self._in_program(rows)
         self._freeze()
@@ -154,7 +156,8 @@ class SACTrainer:
         self.returns += rewards
         over = terminated | truncated
         for run, env in zip(*np.nonzero(over), strict=True):
-            self.finished[run][int(env >= self._shares(run)[0])].append(float(self.returns[run, env]))
+            shares = next(lane.shares for lane, rows in self._lanes() if rows.start <= run < rows.stop)
+            self.finished[run][int(env >= shares[0])].append(float(self.returns[run, env]))
         self.returns[over] = 0.0
         self.observations = self._shaped(step.obs).copy()
 
@@ -259,9 +262,6 @@ class SACTrainer:
             yield lane, slice(start, start + len(lane.seeds))
             start += len(lane.seeds)
 
-    def _shares(self, run: int) -> tuple[int, ...]:
-        return next(lane.shares for lane, rows in self._lanes() if rows.start <= run < rows.stop)
-
     def _shaped(self, x: NDArray[Any]) -> NDArray[Any]:
         return x.reshape(len(self.seeds), self.config.envs, *x.shape[1:])
 
@@ -290,13 +290,6 @@ class SACTrainer:
             }
             rows.append(row | numbers)
         return rows
-
-
-def _grouped(config: Config) -> list[tuple[Method, list[int]]]:
-    """Which runs are one program: on an accelerator all of a method, on a CPU each by itself."""
-    if on_accelerator():
-        return [(method, list(config.seeds)) for method in config.methods]
-    return [(method, [seed]) for method, seed in config.runs]
 
 
 def _scaled(actions: Floats, task: VectorTask) -> NDArray[np.float64]:

@@ -7,7 +7,6 @@ state acted on: a window may stop anywhere and go on from there.
 
 import functools
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from voronaut.bonuses.networks import on_accelerator
-from voronaut.helpers import npz
+from voronaut.helpers import machine, npz
 from voronaut.learners.networks import Array
 from voronaut.training import slots
 from voronaut.training.checkpoint import part
@@ -198,10 +197,7 @@ def device_memory() -> float:
     """Bytes of the device that learns; infinite where it does not tell."""
     if on_accelerator():
         return float((jax.devices()[0].memory_stats() or {}).get("bytes_limit", np.inf))
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return np.inf
+    return machine.memory()
 
 
 def append(folder: Path, happened: Sequence[Transition], start: int) -> None:
