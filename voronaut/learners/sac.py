@@ -22,6 +22,7 @@ import numpy as np
 import optax
 
 from voronaut.learners.networks import Array, Layer, net
+from voronaut.learners.runs import stack
 
 LOG_2PI = math.log(2 * math.pi)
 Net = tuple[Layer, ...]
@@ -96,7 +97,7 @@ def init(rng: np.random.Generator, obs_dim: int, action_dim: int, settings: Sett
     hidden = (settings.width,) * settings.depth
     actor = net(rng, (obs_dim, *hidden, 2 * action_dim), 0.01)
     critics = [net(rng, (obs_dim + action_dim, *hidden, 1), 0.01) for _ in range(2)]
-    critic = jax.tree.map(lambda *leaves: np.stack(leaves), *critics)
+    critic = stack(critics)
     log_temperature = np.log(np.float32(settings.temperature))
     adam = optax.adam(settings.learning_rate)
     states = (adam.init(actor), adam.init(critic), adam.init(log_temperature))

@@ -52,19 +52,12 @@ def _frames(run: Run, count: int) -> tuple[list[Snapshot], list[str]]:
     found, troubles = [], []
     for index in chosen:
         try:
-            found.append(_checked(snapshots.read(paths[index])))
+            found.append(snapshots.read(paths[index]))
         except (ValueError, OSError) as error:
             troubles.append(str(error))
     if paths or run.folder is None or run.kind != "kme":
         return found, troubles
     return _end(run, run.folder / "bonus.npz")
-
-
-def _checked(snapshot: Snapshot) -> Snapshot:
-    """The snapshot if its arrays fit each other."""
-    if snapshot.centers.shape != (len(snapshot.counts), snapshot.states.shape[1]):
-        raise ValueError(f"the snapshot of rollout {snapshot.rollout} does not fit together.")
-    return snapshot
 
 
 def _end(run: Run, path: Path) -> tuple[list[Snapshot], list[str]]:
