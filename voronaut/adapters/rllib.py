@@ -119,21 +119,14 @@ class BonusConnector(ConnectorV2):  # type: ignore[misc, unused-ignore]
     Episodes themselves stay as they are, so the returns that RLlib logs are the environment's. Then all learners update
     their copies of the bonus with the states of all learners, in an order that does not depend on who had which.
     `add_bonus` puts it in place; by hand, use a learner class with `KeepsBonus` for checkpoints to hold the bonus.
+    `options` are scale, warmup and total_steps, as there.
     """
 
     def __init__(
-        self,
-        bonus: Any,
-        *,
-        scale: Scale = SCALE,
-        warmup: int = 0,
-        keys: Sequence[str] | None = None,
-        features: Features | None = None,
-        total_steps: int | None = None,
+        self, bonus: Any, *, keys: Sequence[str] | None = None, features: Features | None = None, **options: Any
     ) -> None:
         super().__init__()
-        own = copy.deepcopy(bonus)
-        self.payer = Payer(own, scale=scale, update_every=1, warmup=warmup, total_steps=total_steps)
+        self.payer = Payer(copy.deepcopy(bonus), update_every=1, **options)
         self.keys, self.features = keys, features
         self._team = Team()
         self.differed = 0  # updates after which learners did not agree, and took over the first one's bonus
