@@ -46,9 +46,7 @@ class SACTrainer:
         self.bonuses = population(config, task.obs_dim)
         self.rows = config.rollout // config.envs  # vector steps of a turn
         self.said = replay.check_room(self._shape(), self._shape().within(self.settings.memory), len(self.seeds))
-        # Which runs are one program: on an accelerator all of a method, on a CPU each by itself.
-        alone, together = ((m, [seed]) for m, seed in config.runs), ((m, list(config.seeds)) for m in config.methods)
-        self.lanes = [self._lane(*each) for each in (together if on_accelerator() else alone)]
+        self.lanes = [self._lane(method, seeds) for method, seeds in _grouped(config)]
         for lane, rows in self._lanes():
             lane.inside = self._in_program(rows)
         self._freeze()
@@ -290,6 +288,13 @@ class SACTrainer:
             }
             rows.append(row | numbers)
         return rows
+
+
+def _grouped(config: Config) -> list[tuple[Method, list[int]]]:
+    """Which runs are one program: on an accelerator all of a method, on a CPU each by itself."""
+    if on_accelerator():
+        return [(method, list(config.seeds)) for method in config.methods]
+    return [(method, [seed]) for method, seed in config.runs]
 
 
 def _scaled(actions: Floats, task: VectorTask) -> NDArray[np.float64]:

@@ -28,8 +28,9 @@ def choose_renderer() -> None:
 
     Left alone it would settle on GLFW, which imports without a display and then cannot draw.
     """
-    with contextlib.suppress(ImportError):  # before an OpenGL library: after Mesa's LLVM it is a segmentation fault,
-        importlib.import_module("triton")  # and torch imports it when it makes an optimiser
+    # Triton comes before an OpenGL library: after Mesa's LLVM its import, when torch makes an optimiser, is a crash.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton")
     shown = not sys.platform.startswith("linux") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if "MUJOCO_GL" in os.environ or "dm_control._render" in sys.modules or shown:
         return

@@ -23,8 +23,7 @@ METHODS = {
 
 
 def draw(found: Results, figures: Path) -> list[Path]:
-    """data.png; and by law accuracy.png, each method at the most points it could take, and memory.png, where none may
-    keep more numbers than the estimator does."""
+    """data.png; and by law accuracy.png, at the most points a method could take, and memory.png, at equal memory."""
     by_law = {"accuracy.png": "error", "memory.png": "error_kept"}
     return [_data(found, figures / "data.png"), *(_by_law(found, figures / name, key) for name, key in by_law.items())]
 
