@@ -5,7 +5,7 @@ so κ n_i is added to distances where the paper subtracts w_i; counting from the
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,13 @@ class Clusters(NamedTuple):
 
     centers: Array
     counts: NDArray[np.int64]
+
+
+def first_centers(states: NDArray[Any], clusters: int, seed: int) -> NDArray[Any]:
+    """Distinct random ones of the states (n, d); where they are too few, all of them again and again."""
+    distinct = np.unique(states, axis=0)
+    chosen = np.random.default_rng([seed, 2**32]).permutation(len(distinct))
+    return np.asarray(distinct[np.resize(chosen, clusters)])
 
 
 def weights(clusters: Clusters, balance: float) -> Array:

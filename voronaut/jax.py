@@ -5,7 +5,7 @@ its own. `to_kme` and `from_kme` lead to `vn.KME` and back, for saving, the entr
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -102,7 +102,7 @@ def update(state: State, next_states: Any, key: Array, *, chunk: int | None = No
     state = _started(state, states, good, chances[1])
     numbers = {"step_size": state.step_size, "balance": state.balance}
     clusters = kmeans.update(_clusters(state), states, **numbers, chunk=chunk, good=good)
-    return _replace(
+    return replace(
         state,
         centers=clusters.centers,
         counts=clusters.counts,
@@ -234,7 +234,7 @@ def _recentred(state: State, flat: Array) -> State:
     origin = state.origin + jnp.where((new > 0) & ((seen == 0) | doubled), by, 0)
     moved = origin - state.origin
     sample = jnp.where(_filled(state)[:, None], state.sample - moved, 0)
-    return _replace(state, origin=origin, centers=state.centers - moved, sample=sample)
+    return replace(state, origin=origin, centers=state.centers - moved, sample=sample)
 
 
 def _started(state: State, states: Array, good: Array, chances: Array) -> State:
@@ -242,7 +242,7 @@ def _started(state: State, states: Array, good: Array, chances: Array) -> State:
     if state.init != "data":
         return state
     centers = stream.first_centers(states, good, len(state.counts), chances)
-    return _replace(state, centers=jnp.where(_has_clusters(state), state.centers, centers))
+    return replace(state, centers=jnp.where(_has_clusters(state), state.centers, centers))
 
 
 def _floor(state: State, clusters: kmeans.Clusters) -> Array:
@@ -264,10 +264,6 @@ def _masses(state: State) -> Array:
 def _filled(state: State) -> Array:
     """Which rows of the sample hold a state."""
     return jnp.arange(len(state.sample)) < _seen(state)
-
-
-def _replace(state: State, **changes: Any) -> State:
-    return State(**{**vars(state), **changes})
 
 
 def _check_plain(params: dict[str, Any]) -> None:

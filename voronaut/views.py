@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from voronaut.clusters import Array, between, first_centers
+
 Columns = NDArray[np.int64]
 
 STEP = 0.05  # α
@@ -49,10 +50,8 @@ def columns(dim: int, views: int, view_dim: int, seed: int) -> Columns:
 
 
 def start(states: Array, clusters: int, seed: int) -> View:
-    """Centers at distinct states (n, m), chosen at random, used equally; repeated where there are too few."""
-    distinct = np.unique(states, axis=0)
-    chosen = np.resize(np.random.default_rng([seed, 2**32]).permutation(len(distinct)), clusters)
-    return ordered(View(distinct[chosen].astype(np.float64), np.ones(clusters)))
+    """Centers at distinct states (n, m), used equally."""
+    return ordered(View(first_centers(states, clusters, seed).astype(np.float64), np.ones(clusters)))
 
 
 def ordered(view: View) -> View:
@@ -114,9 +113,7 @@ def split(view: View, host: int, state: Array) -> View:
 
 def gaps(view: View) -> Array:
     """min_{j≠i} ‖μ_i − μ_j‖, (k,)."""
-    apart = np.sqrt(((view.centers[:, None] - view.centers[None]) ** 2).sum(axis=2))
-    np.fill_diagonal(apart, np.inf)
-    return np.asarray(apart.min(axis=1))
+    return between(view.centers, np.zeros(len(view.centers)))
 
 
 def objective(view: View) -> float:

@@ -51,9 +51,9 @@ def test_a_falling_weight_counts_every_episode_once(name: str) -> None:
     host = HOSTS[name](Toll(), [PaidWalk(number) for number in range(3)], scale="falling:1")
     host.collect()
     wrappers = getattr(host, "envs", None) or [getattr(host, "pay", None) or host.env]
-    weights = [wrapper.payer._weight for wrapper in wrappers]
-    assert sum(weight.episodes for weight in weights) == 6 + 4 + 4
-    assert sum(weight.episodes * weight.paid for weight in weights) == pytest.approx(6)
+    known = [wrapper.payer.state_dict() for wrapper in wrappers]
+    assert sum(int(each["episodes"][0]) for each in known) == 6 + 4 + 4
+    assert sum(float(each["episodes"][0] * each["paid"][0]) for each in known) == pytest.approx(6)
     assert sum(wrapper.payer.weight() for wrapper in wrappers) == pytest.approx(
         8 / 14 if len(wrappers) == 1 else 2, rel=1e-9
     )

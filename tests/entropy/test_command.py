@@ -12,6 +12,7 @@ import pytest
 from voronaut import cli
 from voronaut.entropy import command, readers
 from voronaut.entropy.laws import LAWS, Law
+from voronaut.helpers import machine
 
 FAST = ["--clusters", "20"]
 
@@ -262,7 +263,7 @@ def test_an_array_that_unpacks_to_more_than_the_memory_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     np.savez_compressed(tmp_path / "zeros.npz", x=np.zeros((200_000, 2)))
-    monkeypatch.setattr(readers, "_memory", lambda: 3_000_000)
+    monkeypatch.setattr(machine, "memory", lambda: 3_000_000)
     code, _, error = run(capsys, str(tmp_path / "zeros.npz"))
     assert code == 2 and "x unpacks to 3.2 MB" in error and "Save it as .npy" in error
 

@@ -62,7 +62,7 @@ def test_runs_of_an_earlier_pair_are_kept_and_not_run_again(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("loops --only nonsense", "--only nonsense fits no run; there are mountain-car/pair"),
+        ("loops --only nonsense", "no part or job 'nonsense'; parts: mountain-car, mountain-car-command, door-key, or"),
         ("loops --processes 0", "--processes must be 1 or more"), ("entropy --work x", "entropy has no --method"),
         ("loops --method kme", "loops has no --method"), ("noise --draw", "noise has no --draw"),
     ],

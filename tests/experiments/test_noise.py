@@ -29,10 +29,10 @@ def test_noise_stands_behind_the_state() -> None:
 
 def test_jobs_are_chosen_by_their_beginning() -> None:
     every = noise.plan()
-    assert {job.given["memory"] for job in noise.choose(["noise-20"], every)} == set(noise.MEMORIES)
-    assert [job.name for job in noise.choose(["noise-0/whole-3"], every)] == ["whole-3"]
-    with pytest.raises(ValueError, match="there is no job 'nois-20'"):
-        noise.choose(["nois-20"], every)
+    assert {job.given["memory"] for job in jobs.choose(every, ["noise-20"])} == set(noise.MEMORIES)
+    assert [job.name for job in jobs.choose(every, ["noise-0/whole-3"])] == ["whole-3"]
+    with pytest.raises(ValueError, match="there is no part or job 'nois-20'"):
+        jobs.choose(every, ["nois-20"])
 
 
 def test_the_table_has_what_was_run(tmp_path: Path) -> None:

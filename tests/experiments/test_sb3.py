@@ -90,7 +90,7 @@ def test_the_command_and_its_figure(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sb3, "PLAN", plan(done))
-    monkeypatch.setattr(sb3, "beside", lambda plan: {"none": [], "kme": []})
+    monkeypatch.setattr(exploration.run, "beside", lambda plan, **_: {"none": [], "kme": []})
     assert main(["reproduce", "sb3", "--status"]) == 0 and "the grid is complete" in capsys.readouterr().out
     assert main(["reproduce", "sb3", "--figures", str(done)]) == 0
     assert str(done / "sb3.png") in capsys.readouterr().out and (done / "sb3.png").stat().st_size > 10_000
@@ -102,7 +102,7 @@ def test_the_command_and_its_figure(
 
 def test_beside_it_stand_our_own_runs_up_to_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
-    ours = sb3.beside(sb3.PLAN)
+    ours = exploration.run.beside(sb3.PLAN, methods=sb3.METHODS)
     assert {method: len(some) for method, some in ours.items()} == {"none": 5, "kme": 5}
     last = ours["kme"][0].curve["env_steps"][-1]
     assert sb3.PLAN.steps <= last < sb3.PLAN.steps + 16_384 < exploration.PLAN.steps

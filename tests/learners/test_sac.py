@@ -20,8 +20,8 @@ jitted = jax.jit(sac.learn, static_argnames="settings")
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
-def learn(agent, data, seed=0, adapt=True):
-    return jitted(agent, data, jax.random.key(seed), SMALL, adapt)
+def learn(agent, data, seed=0):
+    return jitted(agent, data, jax.random.key(seed), SMALL)
 
 
 def batch(seed=0, size=SIZE, actions=ACTIONS):
@@ -244,21 +244,13 @@ def test_the_temperature_moves_toward_the_target_entropy(log_std, sign):
     assert new.log_temperature - agent.log_temperature == pytest.approx(sign * SMALL.learning_rate, rel=1e-2)
 
 
-def test_a_temperature_that_waits_stays_and_so_does_its_optimizer():
-    moving, _ = learn(agent_of(0), batch())
-    waiting, _ = learn(moving, batch(), adapt=False)
-    assert waiting.log_temperature == moving.log_temperature != agent_of(0).log_temperature
-    jax.tree.map(np.testing.assert_array_equal, waiting.optimizer[2], moving.optimizer[2])
-    assert distance(waiting[:2], moving[:2]) > 1e-5
-
-
 def test_vmapped_agents_equal_single_ones():
     agents, batches = [agent_of(seed) for seed in range(3)], [batch(seed) for seed in range(3)]
-    keys, adapt = jax.vmap(jax.random.key)(np.arange(3)), np.array([True, False, True])
+    keys = jax.vmap(jax.random.key)(np.arange(3))
     side_by_side = jax.jit(jax.vmap(functools.partial(sac.learn, settings=SMALL)))
-    together = side_by_side(stacked(agents), stacked(batches), keys, adapt=adapt)
+    together = side_by_side(stacked(agents), stacked(batches), keys)
     for i, (agent, data) in enumerate(zip(agents, batches, strict=True)):
-        alone = learn(agent, data, seed=i, adapt=bool(adapt[i]))
+        alone = learn(agent, data, seed=i)
         assert distance(jax.tree.map(operator.itemgetter(i), together), alone) < 1e-5
 
 

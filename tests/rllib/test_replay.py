@@ -103,7 +103,8 @@ def test_a_falling_weight_counts_every_episode_once() -> None:
     algorithm = add_bonus(config(), Counting(), scale="falling:1", update_every=10).build_algo()
     algorithm.train()
     payer = algorithm.replay_bonus.payer  # how many steps an iteration takes depends on the machine
-    assert payer._weight.episodes == payer.env_steps // 5 >= 5 and payer._weight.paid == 0  # no stair is paid
+    known = payer.state_dict()
+    assert known["episodes"][0] == payer.env_steps // 5 >= 5 and known["paid"][0] == 0  # no stair is paid
     algorithm.stop()
 
 

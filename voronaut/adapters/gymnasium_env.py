@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.adapters import files
-from voronaut.adapters.observations import Features, Reader
+from voronaut.adapters.observations import Features, Reader, mapped
 from voronaut.adapters.payer import SCALE, Freezes, Payer, Scale, fitting
 from voronaut.helpers import npz
 from voronaut.helpers.missing import missing
@@ -77,7 +77,9 @@ class BonusVectorEnv(Freezes, VectorWrapper):
         """Take the actions; rewards come back with the bonus."""
         obs, rewards, terminated, truncated, info = self.env.step(actions)
         ended = np.asarray(terminated, bool) | np.asarray(truncated, bool)
-        real = self._real_steps()
+        # Which environments took their action, (n,): not those that NEXT_STEP resets instead.
+        resets = self.autoreset_mode == AutoresetMode.NEXT_STEP
+        real = ~self._ended if resets else np.ones(self.num_envs, bool)
         states = self.reader(obs, self._finals(ended & real, info))[real]
         bonus = np.zeros(self.num_envs)
         bonus[real] = self.payer.pay(states)
@@ -99,12 +101,6 @@ class BonusVectorEnv(Freezes, VectorWrapper):
         loaded = BonusVectorEnv(env, **kept.settings)
         kept.restore(loaded.payer)
         return loaded
-
-    def _real_steps(self) -> NDArray[np.bool_]:
-        """Which environments took their action, (n,): not those that NEXT_STEP resets instead."""
-        if self.autoreset_mode == AutoresetMode.NEXT_STEP:
-            return ~self._ended
-        return np.ones(self.num_envs, bool)
 
     def _finals(self, ended: NDArray[np.bool_], info: Mapping[str, Any]) -> dict[int, Any]:
         if self.autoreset_mode != AutoresetMode.SAME_STEP or not ended.any():
@@ -148,7 +144,7 @@ class BonusEnv(Freezes, gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs
     def step(self, action: Any) -> Step:
         """Take the action; the reward comes back with the bonus."""
         obs, reward, terminated, truncated, info = self.env.step(action)
-        states = self.reader(_batch_of_one(obs))
+        states = self.reader(mapped(lambda array: np.asarray(array)[None], obs))
         bonus = float(self.payer.pay(states)[0])
         self.payer.see(float(reward), terminated or truncated)
         self.payer.keep(states)
@@ -195,9 +191,3 @@ def _row(final: Any, i: int) -> Any:
     if isinstance(final, Mapping):
         return {key: values[i] for key, values in final.items() if not key.startswith("_")}
     return final[i]
-
-
-def _batch_of_one(obs: Any) -> Any:
-    if isinstance(obs, Mapping):
-        return {key: np.asarray(value)[None] for key, value in obs.items()}
-    return np.asarray(obs)[None]

@@ -172,6 +172,13 @@ def _first(observations: Observations) -> Any:
     return next(iter(observations.values())) if isinstance(observations, Mapping) else observations
 
 
+def mapped(act: Callable[..., Any], first: Any, *others: Any) -> Any:
+    """act(first, …) of arrays; of Dict observations, and of dicts of dicts, the same for every key."""
+    if isinstance(first, Mapping):
+        return {key: mapped(act, array, *(other[key] for other in others)) for key, array in first.items()}
+    return act(first, *others)
+
+
 def _with_rows(observations: Observations, rows: Mapping[int, Any]) -> Observations:
     """A copy in which environment i has the observation rows[i]."""
     if isinstance(observations, Mapping):

@@ -87,7 +87,9 @@ class Payer:
 
     def weight(self) -> float:
         """The weight now."""
-        return self._weight.at(self._known_progress())
+        if self.total_steps is None:
+            return self._weight.at(self.progress)
+        return self._weight.at(min(1.0, self.env_steps / self.total_steps))
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Counters, the states that the bonus has not seen yet, and what a falling weight follows."""
@@ -105,15 +107,21 @@ class Payer:
         self.progress = None if math.isnan(progress) else progress
         self._weight.load_state_dict(state)
 
+    def whole_state(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """`state_dict`, and the bonus's own beside it."""
+        return {"bonus": self.bonus.state_dict(), "payer": self.state_dict()}
+
+    def load_whole_state(self, state: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
+        """Go on where `whole_state` was taken."""
+        self.bonus.load_state_dict(state["bonus"])
+        self.load_state_dict(state["payer"])
+
     def _update(self) -> None:
         states = np.concatenate(self._pending)
         self._pending = []
         self.updates += 1
         if len(states):
             self.bonus.update(states)
-
-    def _known_progress(self) -> float | None:
-        return self.progress if self.total_steps is None else min(1.0, self.env_steps / self.total_steps)
 
 
 class Freezes:

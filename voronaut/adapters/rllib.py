@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters.observations import Features, Reader
+from voronaut.adapters.observations import Features, Reader, mapped
 from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.helpers.missing import missing
 
@@ -119,21 +119,14 @@ class BonusConnector(ConnectorV2):  # type: ignore[misc, unused-ignore]
     Episodes themselves stay as they are, so the returns that RLlib logs are the environment's. Then all learners update
     their copies of the bonus with the states of all learners, in an order that does not depend on who had which.
     `add_bonus` puts it in place; by hand, use a learner class with `KeepsBonus` for checkpoints to hold the bonus.
+    `options` are scale, warmup and total_steps, as there.
     """
 
     def __init__(
-        self,
-        bonus: Any,
-        *,
-        scale: Scale = SCALE,
-        warmup: int = 0,
-        keys: Sequence[str] | None = None,
-        features: Features | None = None,
-        total_steps: int | None = None,
+        self, bonus: Any, *, keys: Sequence[str] | None = None, features: Features | None = None, **options: Any
     ) -> None:
         super().__init__()
-        own = copy.deepcopy(bonus)
-        self.payer = Payer(own, scale=scale, update_every=1, warmup=warmup, total_steps=total_steps)
+        self.payer = Payer(copy.deepcopy(bonus), update_every=1, **options)
         self.keys, self.features = keys, features
         self._team = Team()
         self.differed = 0  # updates after which learners did not agree, and took over the first one's bonus
@@ -162,19 +155,18 @@ class BonusConnector(ConnectorV2):  # type: ignore[misc, unused-ignore]
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **_: Any) -> dict[str, Any]:
         """What the bonus learned, and how far the training is."""
-        return {"bonus": self.payer.bonus.state_dict(), "payer": self.payer.state_dict()}
+        return self.payer.whole_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on where `get_state` was called."""
-        self.payer.bonus.load_state_dict(state["bonus"])
-        self.payer.load_state_dict(state["payer"])
+        self.payer.load_whole_state(state)
 
     def _states(self, episodes: list[Any], steps: list[int]) -> NDArray[Any]:
         """The states that the actions led to (n, d), an episode's true final one among them."""
         if isinstance(episodes[0], MultiAgentEpisode):
             raise TypeError("the bonus is for one agent; these are multi-agent episodes. Give each agent its own PPO.")
         parts = [episode.get_observations(slice(1, n + 1)) for episode, n in zip(episodes, steps, strict=True)]
-        observations = _joined(parts)
+        observations = joined(parts)
         return Reader(_space_of(observations), self.keys, self.features)(observations)
 
     def _pay(self, batch: Any, episodes: list[Any], steps: list[int], paid: NDArray[Any]) -> float:
@@ -305,11 +297,9 @@ def _keeping(learner_class: Any) -> Any:
     return learner_class
 
 
-def _joined(parts: list[Any]) -> Any:
+def joined(parts: list[Any]) -> Any:
     """Batches of observations as one batch."""
-    if isinstance(parts[0], Mapping):
-        return {key: _joined([part[key] for part in parts]) for key in parts[0]}
-    return np.concatenate([np.asarray(part) for part in parts])
+    return mapped(lambda *arrays: np.concatenate([np.asarray(array) for array in arrays]), *parts)
 
 
 def _space_of(observations: Any) -> Any:

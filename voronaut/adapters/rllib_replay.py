@@ -68,10 +68,10 @@ class ReplayBonus:
 
     def _states(self, episodes: list[Any]) -> NDArray[Any]:
         """Where the actions led, (n, d), an episode's true final state among them."""
-        from voronaut.adapters.rllib import _joined
+        from voronaut.adapters.rllib import joined
 
         parts = [episode.get_observations(slice(1, len(episode) + 1)) for episode in episodes if len(episode)]
-        return self.reader(_joined([_batch(part) for part in parts])) if parts else np.zeros((0, self.reader.dim or 0))
+        return self.reader(joined([_batch(part) for part in parts])) if parts else np.zeros((0, self.reader.dim or 0))
 
     def _log(self, values: dict[str, float]) -> None:
         for name, value in values.items():

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from voronaut.adapters.observations import Features, looks_like_image, rows_of
+from voronaut.adapters.observations import Features, looks_like_image, mapped, rows_of
 from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.bonuses.base import TakesTensors
 from voronaut.helpers.missing import missing
@@ -115,7 +114,7 @@ class RunnerBonus:
         return losses
 
     def _save(self) -> dict[str, Any]:
-        state = {"bonus": _tensors(self.bonus.state_dict()), "payer": _tensors(self.payer.state_dict())}
+        state = mapped(lambda array: torch.as_tensor(array).detach().cpu().clone(), self.payer.whole_state())
         return {**self._plain["save"](), "bonus": state}
 
     def _load(self, loaded: dict[str, Any], load_cfg: dict[str, Any] | None, strict: bool) -> bool:
@@ -126,8 +125,7 @@ class RunnerBonus:
                     "bonus, name what to load: load_cfg={'actor': True, 'critic': True, 'optimizer': True, "
                     "'iteration': True}."
                 )
-            self.bonus.load_state_dict(_arrays(loaded["bonus"]["bonus"]))
-            self.payer.load_state_dict(_arrays(loaded["bonus"]["payer"]))
+            self.payer.load_whole_state(mapped(lambda tensor: np.array(tensor.cpu().numpy()), loaded["bonus"]))
         return bool(self._plain["load"](loaded, load_cfg, strict))
 
     # What they need
@@ -230,11 +228,3 @@ def _lost(final: Any) -> str:
         "pass final=, a key of extras or a function of (obs, extras), or final=None: steps that end an episode then "
         "earn no bonus."
     )
-
-
-def _tensors(arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    return {name: torch.as_tensor(array).detach().cpu().clone() for name, array in arrays.items()}
-
-
-def _arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, NDArray[Any]]:
-    return {name: np.array(tensor.cpu().numpy()) for name, tensor in tensors.items()}

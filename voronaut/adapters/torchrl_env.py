@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.adapters.observations import Features, checked_features, looks_like_image, rows_of
+from voronaut.adapters.observations import Features, checked_features, looks_like_image, mapped, rows_of
 from voronaut.adapters.payer import SCALE, Payer, Scale, check_bonus, fitting
 from voronaut.helpers.missing import missing
 
@@ -60,12 +60,8 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         super().__init__(in_keys=list(in_keys), out_keys=[out_key] + ["extrinsic_reward"] * add_to_reward)
         check_bonus(bonus)
         self.reward_key, self.add_to_reward, self.features = reward_key, add_to_reward, features
-        self._options: Any = {
-            "scale": scale,
-            "update_every": update_every,
-            "warmup": warmup,
-            "total_steps": total_steps,
-        }
+        timing = {"update_every": update_every, "warmup": warmup, "total_steps": total_steps}
+        self._options: Any = {"scale": scale, **timing}
         self._given, self._payer = bonus, None if isinstance(bonus, type) else Payer(bonus, **self._options)
 
     @property
@@ -99,12 +95,12 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
 
     def get_extra_state(self) -> dict[str, dict[str, torch.Tensor]]:
         """For `state_dict`: the bonus and what it has not seen yet."""
-        return {"bonus": _tensors(self.bonus.state_dict()), "payer": _tensors(self.payer.state_dict())}
+        tensors: dict[str, Any] = mapped(lambda array: torch.from_numpy(np.array(array)), self.payer.whole_state())
+        return tensors
 
     def set_extra_state(self, state: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
         """For `load_state_dict`."""
-        self.bonus.load_state_dict(_arrays(state["bonus"]))
-        self.payer.load_state_dict(_arrays(state["payer"]))
+        self.payer.load_whole_state(mapped(lambda tensor: tensor.cpu().numpy().copy(), state))
 
     def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
         stepped = _stepped(tensordict, next_tensordict)
@@ -112,7 +108,8 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
         paid = np.zeros(len(stepped))
         paid[stepped] = self.payer.pay(states)
         if self.payer.falls and self.reward_key in next_tensordict.keys(True):
-            self.payer.see(*(each * stepped for each in _pay_and_ends(next_tensordict, self.reward_key)))
+            told = (next_tensordict.get(key).detach().cpu().numpy() for key in (self.reward_key, "done"))
+            self.payer.see(*(each.reshape(-1) * stepped for each in told))
         self.payer.keep(states)  # whatever `training` says: TorchRL puts every transform of an environment in eval mode
         return self._written(next_tensordict, paid, self.add_to_reward)
 
@@ -131,7 +128,8 @@ class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
     def _states(self, tensordict: TensorDictBase) -> NDArray[Any]:
         """Observations of any batch shape -> states (n, d) in memory of their own."""
         axes = len(tensordict.batch_size)
-        parts = {key: _flat_batch(tensordict.get(key), axes) for key in self.in_keys}
+        whole = {key: tensordict.get(key).detach() for key in self.in_keys}
+        parts = {key: tensor.reshape(-1, *tensor.shape[axes:]) for key, tensor in whole.items()}
         if self.features is None:
             rows = torch.cat([rows_of(f"the observation {key!r}", part) for key, part in parts.items()], -1)
             return rows.cpu().numpy().copy()
@@ -206,21 +204,3 @@ def _stepped(tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> NDA
     if partial is None:
         return np.ones(next_tensordict.batch_size.numel(), bool)
     return np.asarray(partial.cpu().numpy(), bool).reshape(-1)
-
-
-def _pay_and_ends(tensordict: TensorDictBase, reward_key: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The task's rewards (n,), and whether their episodes ended (n,)."""
-    reward, done = (tensordict.get(key).detach().cpu().numpy().reshape(-1) for key in (reward_key, "done"))
-    return reward, done
-
-
-def _flat_batch(tensor: torch.Tensor, axes: int) -> torch.Tensor:
-    return tensor.detach().reshape(-1, *tensor.shape[axes:])
-
-
-def _tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, torch.Tensor]:
-    return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
-
-
-def _arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, NDArray[Any]]:
-    return {name: tensor.cpu().numpy().copy() for name, tensor in tensors.items()}

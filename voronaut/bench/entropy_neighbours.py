@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.helpers.missing import missing
+from voronaut.helpers.missing import check, require
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
@@ -41,12 +41,8 @@ def by_pairs(points: Floats) -> Floats:
 
 def one_thread() -> Any:
     """A context in which matrix products and scikit-learn use one thread."""
-    try:
-        import sklearn  # noqa: F401 (asked for before minutes are spent)
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ModuleNotFoundError as error:
-        raise missing(error, {"sklearn", "threadpoolctl"}, "scikit-learn", "entropy") from error
-    return threadpool_limits(1)
+    check("sklearn", "threadpoolctl", extra="entropy")  # before minutes are spent
+    return require("threadpoolctl", "entropy").threadpool_limits(1)
 
 
 SEARCHES: dict[str, Callable[[Floats], Floats]] = {"k-d tree": by_tree, "all pairs": by_pairs}

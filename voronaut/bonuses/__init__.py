@@ -36,8 +36,3 @@ def class_of_kind(kind: str) -> Any:
         if entry.kind == kind:
             return bonus_class(name)
     raise ValueError(f"there is no bonus {kind!r}; known are {', '.join(entry.kind for entry in BONUSES.values())}.")
-
-
-def jax_core() -> Any:
-    """What RND and RE3 compute with JAX."""
-    return importlib.import_module("voronaut.bonuses.networks")

@@ -41,11 +41,6 @@ class HashCount(Saved):
         self._bad = 0
         self._turns = Turns()
 
-    @property
-    def params(self) -> dict[str, Any]:
-        """Keyword arguments that make this bonus again."""
-        return {name: getattr(self, name) for name in ("dim", "seed", "bits", "table_bits", "on_bad")}
-
     def codes(self, states: NDArray[np.floating[Any]]) -> NDArray[np.uint64]:
         """sign(A s) as the bits of an integer: (n, dim) -> (n,). Zero counts as positive."""
         powers = np.uint64(1) << np.arange(self.bits, dtype=np.uint64)

@@ -20,7 +20,7 @@ except ImportError as error:
 Array = Any  # a NumPy or a JAX array: the first call carries the former to the device
 Layers = list[tuple[Array, Array]]
 BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
-FULL = lax.Precision.HIGHEST
+FULL, USUAL = lax.Precision.HIGHEST, lax.Precision.DEFAULT
 GROUP = 128  # candidates whose nearest is sought first
 ROUNDING = 2.0**-24  # of one float32 operation
 SPARE = 4  # neighbours ranked beyond the k-th, so that rounding in the ranking can be noticed
@@ -193,6 +193,7 @@ def unstacked(tree: Any, runs: int) -> list[Any]:
     return [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(runs)]
 
 
+to_device = jax.device_put
 forward_one, forward_many = jax.jit(forward), jax.jit(jax.vmap(forward))
 errors_one, errors_many = jax.jit(prediction_errors), jax.jit(jax.vmap(prediction_errors))
 nearest_one = jax.jit(nearest, static_argnames=("k", "block"))

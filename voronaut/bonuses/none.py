@@ -21,11 +21,6 @@ class NoBonus(Saved):
         self.dim, self.seed = dim, seed
         self.on_bad = check_on_bad(on_bad)
 
-    @property
-    def params(self) -> dict[str, Any]:
-        """Keyword arguments that make this bonus again."""
-        return {"dim": self.dim, "seed": self.seed, "on_bad": self.on_bad}
-
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> zeros (...,)."""
         batch = read(next_states, self.dim, on_bad=self.on_bad)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses import jax_core
+from voronaut.bonuses import networks as net
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import check_on_bad, like, read
@@ -15,7 +15,6 @@ from voronaut.bonuses.turns import Turns, in_turn
 BLOCK = 2048  # rows per encoder pass
 PAIRS = 2**20  # distances held at once on a CPU (4 MB)
 WIDE_PAIRS = 2**25  # the same on an accelerator (128 MB for each run)
-NAMES = ("dim", "seed", "neighbors", "hidden", "features", "memory", "on_bad")
 Rows = NDArray[np.float32]
 
 
@@ -54,7 +53,6 @@ class RE3(Saved):
             raise ValueError(f"neighbors, hidden and features must be positive; got {neighbors}, {hidden}, {features}.")
         if memory < 0 or 0 < memory < neighbors:
             raise ValueError(f"memory must be 0 or hold at least neighbors={neighbors} states; got {memory}.")
-        jax_core()  # jax is missed here, not in the middle of a run
         self.dim, self.seed, self.neighbors, self.hidden = dim, seed, neighbors, hidden
         self.features, self.memory = features, memory
         self.on_bad = check_on_bad(on_bad)
@@ -62,11 +60,6 @@ class RE3(Saved):
         self._stored = np.zeros((memory, features), np.float32)
         self._seen, self._bad = 0, 0
         self._turns = Turns()
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """Keyword arguments that make this bonus again."""
-        return {name: getattr(self, name) for name in NAMES}
 
     @property
     def learns(self) -> bool:
@@ -83,12 +76,11 @@ class RE3(Saved):
         """g, made and put on the device when first needed."""
         if self._encoder is None:
             sizes = (self.dim, self.hidden, self.hidden, self.features)
-            self._encoder = jax_core().jax.device_put(jax_core().start((self.seed,), sizes))
+            self._encoder = net.to_device(net.start((self.seed,), sizes))
         return self._encoder
 
     def encode(self, states: Rows) -> Rows:
         """g(s): (n, dim) -> (n, features)."""
-        net = jax_core()
         parts = [states[i : i + BLOCK] for i in range(0, len(states), BLOCK)]
         codes = [np.asarray(net.forward_one(self.encoder, net.pad(p, net.roomy(len(p)))))[: len(p)] for p in parts]
         return np.concatenate(codes or [np.zeros((0, self.features), np.float32)])
@@ -117,7 +109,7 @@ class RE3(Saved):
     @in_turn
     def state_dict(self) -> State:
         """The encoder, and the memory where there is one."""
-        state: State = jax_core().to_arrays(self.encoder, "encoder")
+        state: State = net.to_arrays(self.encoder, "encoder")
         if self.memory:
             state["stored"] = self._stored.copy()
             state["seen"], state["bad"] = np.asarray(self._seen, np.int64), np.asarray(self._bad, np.int64)
@@ -129,7 +121,7 @@ class RE3(Saved):
         check_state(state, self.state_dict(), "RE3")
         if self.memory and (state["seen"] < 0 or state["bad"] < 0):
             raise ValueError("seen and bad must not be negative. Nothing was loaded.")
-        self._encoder = jax_core().jax.device_put(jax_core().from_arrays(state, "encoder", 3))
+        self._encoder = net.to_device(net.from_arrays(state, "encoder", 3))
         if self.memory:
             self._stored, self._seen, self._bad = np.array(state["stored"]), int(state["seen"]), int(state["bad"])
 
@@ -168,11 +160,12 @@ class RE3(Saved):
     @staticmethod
     def pay(frozen: Frozen, states: Any) -> Any:
         """(n, dim) -> (n,): rewards of float32 states, inside a program."""
-        net, k = jax_core(), len(frozen.neighbors)
-        good = net.jnp.isfinite(states).all(axis=1)
-        codes = net.forward(frozen.encoder, net.jnp.where(good[:, None], states, 0))
+        import jax.numpy as jnp
+
+        good, k = jnp.isfinite(states).all(axis=1), len(frozen.neighbors)
+        codes = net.forward(frozen.encoder, jnp.where(good[:, None], states, 0))
         distances = net.kth_distance(codes, frozen.stored, frozen.filled, k)
-        return net.jnp.where(good & (frozen.filled >= k), net.jnp.log1p(distances), 0)
+        return jnp.where(good & (frozen.filled >= k), jnp.log1p(distances), 0)
 
     @staticmethod
     def rewards_many(members: Sequence["RE3"], batches: NDArray[Any]) -> NDArray[np.float32]:
@@ -196,7 +189,6 @@ class RE3(Saved):
 
 def kth_distances(queries: Rows, candidates: Rows, k: int, *, own: bool) -> Rows:
     """‖q − c‖ to the k-th nearest of the candidates; with `own`, query i is candidate i and not its own neighbour."""
-    net = jax_core()
     m, (wide, block) = net.roomy(len(candidates)), _sizes(len(queries), len(candidates))
     index = np.where(own, np.arange(wide), -1)
     distances, certain = net.nearest_one(
@@ -209,7 +201,7 @@ def kth_distances(queries: Rows, candidates: Rows, k: int, *, own: bool) -> Rows
 
 def kth_distances_many(codes: Rows, k: int) -> Rows:
     """`kth_distances` within each of the batches (runs, n, features), in one program."""
-    net, (runs, n, _) = jax_core(), codes.shape
+    runs, n, _ = codes.shape
     wide, block = _sizes(n, n)
     queries = np.stack([net.pad(c, wide) for c in codes])
     candidates = np.stack([net.pad(c, net.roomy(n)) for c in codes])
@@ -243,15 +235,14 @@ def _exact_where_uncertain(
 
 def _sizes(queries: int, candidates: int) -> tuple[int, int]:
     """Rows to pad the queries to, and rows per block, so that block × candidates stays within the budget."""
-    pairs = WIDE_PAIRS if jax_core().on_accelerator() else PAIRS
-    fits = max(1, pairs // jax_core().roomy(candidates))
+    pairs = WIDE_PAIRS if net.on_accelerator() else PAIRS
+    fits = max(1, pairs // net.roomy(candidates))
     block = min(2 ** (fits.bit_length() - 1), 2 ** (max(queries - 1, 1)).bit_length())
-    return -(-jax_core().roomy(queries) // block) * block, block
+    return -(-net.roomy(queries) // block) * block, block
 
 
 def _encode_many(members: Sequence[RE3], batches: NDArray[Any]) -> Rows:
     """Every run's encodings by its own encoder: (runs, n, dim) -> (runs, n, features)."""
-    net = jax_core()
     rows = np.stack([read(b, m.dim, on_bad=m.on_bad).states for m, b in zip(members, batches, strict=True)])
     tree = net.stacked([m.encoder for m in members])
     parts = [np.asarray(net.forward_many(tree, rows[:, i : i + BLOCK])) for i in range(0, rows.shape[1], BLOCK)]

@@ -1,31 +1,28 @@
 """Random network distillation (Burda et al. 2018): what a network cannot yet predict is new."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses import jax_core, running
+from voronaut.bonuses import networks as net
+from voronaut.bonuses import running
 from voronaut.bonuses.base import State
 from voronaut.bonuses.saving import Saved, check_state
 from voronaut.bonuses.states import Batch, check_on_bad, like, read
 from voronaut.bonuses.turns import Turns, in_turn
 
-if TYPE_CHECKING:
-    from voronaut.bonuses.networks import Layers, Learner
-
 BLOCK = 512  # rows per forward pass on a CPU: two megabytes of activations
 WIDE_BLOCK = 16384  # the same on an accelerator
-NAMES = ("dim", "seed", "hidden", "features", "learning_rate", "batch_size", "fraction", "clip", "on_bad")
 Minibatches = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # rows (b, dim), weights (b,)
 
 
 class Frozen(NamedTuple):
     """Networks and statistics as they are, for programs that pay by them."""
 
-    target: "Layers"
-    predictor: "Layers"
+    target: net.Layers
+    predictor: net.Layers
     mean: NDArray[np.float32]
     scale: NDArray[np.float32]
     clip: NDArray[np.float32]
@@ -63,34 +60,27 @@ class RND(Saved):
                 "batch_size, hidden, features, learning_rate and clip must be positive; "
                 f"got {batch_size}, {hidden}, {features}, {learning_rate}, {clip}."
             )
-        jax_core()  # jax is missed here, not in the middle of a run
         self.dim, self.seed, self.hidden, self.features = dim, seed, hidden, features
         self.learning_rate, self.batch_size, self.fraction, self.clip = learning_rate, batch_size, fraction, clip
         self.on_bad = check_on_bad(on_bad)
-        self._learner: Learner | None = None
+        self._learner: net.Learner | None = None
         self._states, self._errors = running.start((dim,)), running.start()
         self._updates, self._bad, self._loss = 0, 0, 0.0
         self._turns = Turns()
 
     @property
-    def params(self) -> dict[str, Any]:
-        """Keyword arguments that make this bonus again."""
-        return {name: getattr(self, name) for name in NAMES}
-
-    @property
-    def learner(self) -> "Learner":
+    def learner(self) -> net.Learner:
         """The networks, made and put on the device when first needed."""
-        net = jax_core()
         if self._learner is None:
             sizes = (self.dim, self.hidden, self.hidden, self.features)
-            self._learner = net.jax.device_put(net.start_learner(self.seed, sizes))
+            self._learner = net.to_device(net.start_learner(self.seed, sizes))
         return self._learner
 
     @in_turn
     def rewards(self, next_states: Any) -> Any:
         """(..., dim) -> (...,): the prediction errors in units of σ."""
-        net, batch, learner = jax_core(), self._read(next_states), self.learner
-        rows, size = self._normalised(batch.states), _block()
+        batch, learner = self._read(next_states), self.learner
+        rows, size = self._normalised(batch.states), WIDE_BLOCK if net.on_accelerator() else BLOCK
         parts = [rows[i : i + size] for i in range(0, len(rows), size)]
         errors = [net.errors_one(learner.target, learner.predictor, net.pad(p, net.roomy(len(p)))) for p in parts]
         whole = np.concatenate([np.asarray(e) for e in errors] or [np.zeros(0, np.float32)])[: len(rows)]
@@ -106,7 +96,7 @@ class RND(Saved):
             return
         learner, found = self.learner, []
         for rows, weights in self._minibatches(batch.states):
-            learner, errors = jax_core().distill_one(learner, rows, weights, np.float32(self.learning_rate))
+            learner, errors = net.distill_one(learner, rows, weights, np.float32(self.learning_rate))
             found.append(np.asarray(errors)[weights > 0])
         self._finish(learner, np.concatenate(found))
 
@@ -129,7 +119,7 @@ class RND(Saved):
     @in_turn
     def state_dict(self) -> State:
         """Networks, Adam, both running statistics and the counters. Minibatches depend on seed and updates only."""
-        learner, net = self.learner, jax_core()
+        learner = self.learner
         layers: State = {}
         for name in ("target", "predictor", "first", "second"):
             layers |= net.to_arrays(getattr(learner, name), name)
@@ -146,9 +136,8 @@ class RND(Saved):
         for name in positive:
             if np.min(state[name]) < 0:
                 raise ValueError(f"{name} must not be negative; got {np.min(state[name])}. Nothing was loaded.")
-        net = jax_core()
-        layers = [net.from_arrays(state, name, 3) for name in ("target", "predictor", "first", "second")]
-        self._learner = net.jax.device_put(net.Learner(*layers, np.array(state["steps"])))
+        layers = {name: net.from_arrays(state, name, 3) for name in ("target", "predictor", "first", "second")}
+        self._learner = net.to_device(net.Learner(**layers, steps=np.array(state["steps"])))
         self._states, self._errors = running.from_arrays(state, "states"), running.from_arrays(state, "errors")
         self._updates, self._bad, self._loss = int(state["updates"]), int(state["bad"]), float(state["loss"])
 
@@ -169,12 +158,11 @@ class RND(Saved):
         # Deviation: Burda et al. mask out the rest of each minibatch after computing it; choosing first is cheaper.
         order = np.random.default_rng([self.seed, 2, self._updates]).permutation(len(states))
         chosen = order[: max(1, round(self.fraction * len(states)))]
-        size = min(self.batch_size, jax_core().roomy(len(chosen)))
+        size = min(self.batch_size, net.roomy(len(chosen)))
         pieces = [self._normalised(states[chosen[i : i + size]]) for i in range(0, len(chosen), size)]
-        pad = jax_core().pad
-        return [(pad(piece, size), pad(np.ones(len(piece), np.float32), size)) for piece in pieces]
+        return [(net.pad(piece, size), net.pad(np.ones(len(piece), np.float32), size)) for piece in pieces]
 
-    def _finish(self, learner: "Learner", errors: NDArray[np.float32]) -> None:
+    def _finish(self, learner: net.Learner, errors: NDArray[np.float32]) -> None:
         """Keep what an update produced."""
         # Deviation: Burda et al. divide by the deviation of discounted returns, which needs to know the order of time;
         # a bonus is given states in any layout, so it is the deviation of the errors themselves.
@@ -192,17 +180,16 @@ class RND(Saved):
         """(n, dim) -> (n,): rewards of float32 states, inside a program, with the device's usual products."""
         # In TF32 a feature is off by some 4e-4 of its size, far below the errors that RND is paid for; full float32
         # would cost an accelerator several times as much, and this is most of what RND costs.
-        net = jax_core()
-        jnp, usual = net.jnp, net.lax.Precision.DEFAULT
+        import jax.numpy as jnp
+
         good = jnp.isfinite(states).all(axis=1)
         rows = jnp.clip((states - frozen.mean) / frozen.scale, -frozen.clip, frozen.clip)
-        errors = net.prediction_errors(frozen.target, frozen.predictor, jnp.where(good[:, None], rows, 0), usual)
+        errors = net.prediction_errors(frozen.target, frozen.predictor, jnp.where(good[:, None], rows, 0), net.USUAL)
         return jnp.where(good, errors / frozen.deviation, 0)
 
     @staticmethod
     def rewards_many(members: Sequence["RND"], batches: NDArray[Any]) -> NDArray[np.float32]:
         """`rewards` of runs side by side in one program: (runs, n, dim) -> (runs, n)."""
-        net = jax_core()
         rows = np.stack([m._normalised(m._read(b).states) for m, b in zip(members, batches, strict=True)])
         tree = net.stacked([(m.learner.target, m.learner.predictor) for m in members])
         size, errors = max(1, WIDE_BLOCK * 4 // len(members)), list[NDArray[np.float32]]()
@@ -214,7 +201,7 @@ class RND(Saved):
     @staticmethod
     def update_many(members: Sequence["RND"], batches: NDArray[Any]) -> None:
         """`update` of runs side by side in one program."""
-        net, rate = jax_core(), np.float32(members[0].learning_rate)
+        rate = np.float32(members[0].learning_rate)
         read_ = [m._read(b).states for m, b in zip(members, batches, strict=True)]
         statistics = [running.absorb(m._states, states) for m, states in zip(members, read_, strict=True)]
         for member, kept in zip(members, statistics, strict=True):
@@ -229,8 +216,3 @@ class RND(Saved):
             members, net.unstacked(learner, len(members)), np.concatenate(found, axis=1), strict=True
         ):
             member._finish(own, errors)
-
-
-def _block() -> int:
-    """Rows per forward pass."""
-    return WIDE_BLOCK if jax_core().on_accelerator() else BLOCK

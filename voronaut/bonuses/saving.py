@@ -1,5 +1,6 @@
 """Bonuses on disk: one npz without pickle, written whole or not at all, refused whole if anything is amiss."""
 
+import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -19,9 +20,9 @@ class Saved(ABC):
     """A bonus that can be written to a file: its parameters, and what it learned."""
 
     @property
-    @abstractmethod
     def params(self) -> dict[str, Any]:
-        """Keyword arguments (plain JSON values) that make this bonus again."""
+        """Keyword arguments (plain JSON values) that make this bonus again: its attributes of their names."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     @abstractmethod
     def state_dict(self) -> dict[str, NDArray[Any]]:

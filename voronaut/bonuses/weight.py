@@ -47,16 +47,21 @@ class Weight:
 
     def at(self, progress: float | None) -> float:
         """β at a progress from 0 (start) to 1 (end); only lines and functions need to know it."""
-        if not callable(self.scale) and self.falls:
+        if isinstance(self.scale, float):
+            return self.scale
+        if self.falls:
             return _numbers(self.scale)[0] * (1 - self.paid)
-        if not needs_progress(self.scale):
-            return float(self.scale)  # type: ignore[arg-type]
+        if not callable(self.scale) and not self.scale.startswith(LINEAR):
+            return _numbers(self.scale)[0]
         if progress is None:
             raise ValueError(
                 "scale depends on the progress, which is not known. Pass total_steps=…, or let the training loop set "
                 "it (Stable-Baselines3: add a BonusCallback)."
             )
-        return float(self.scale(progress)) if callable(self.scale) else _between(_numbers(self.scale), progress)
+        if callable(self.scale):
+            return float(self.scale(progress))
+        begin, end = _numbers(self.scale)
+        return begin + (end - begin) * progress
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """What was seen of the task's rewards; nothing where it does not matter."""
@@ -85,11 +90,6 @@ def checked(scale: Scale) -> Scale:
     return float(scale)
 
 
-def needs_progress(scale: Scale) -> bool:
-    """Whether a scale is another at the end of the training than at its start, whatever happens between."""
-    return callable(scale) or (isinstance(scale, str) and scale.startswith(LINEAR))
-
-
 def _numbers(text: Any) -> list[float]:
     """The numbers of a scale that is a text."""
     kind, _, rest = str(text).partition(":")
@@ -101,7 +101,3 @@ def _numbers(text: Any) -> list[float]:
     if len(numbers) != known.get(kind, 1) or not all(map(math.isfinite, numbers)):
         raise ValueError(f"{text!r} is no scale: {FORMS}.")
     return numbers
-
-
-def _between(ends: list[float], progress: float) -> float:
-    return ends[0] + (ends[1] - ends[0]) * progress

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ PPO: dict[str, Any] = {
     "epochs": 15, "minibatch": 128, "learning_rate": 1e-3, "gae_lambda": 0.98, "entropy_coef": 0.1,
     "entropy_falls": True,
 }  # fmt: skip
-KME: dict[str, Any] = {}
 # The newest of results/maze: which seeds, and how many of them met the reward and were paid at the end with KME.
 TRIED = ("100 to 107, which were not used to choose anything,", 8, 7)
 INTERRUPTED = 130
@@ -51,21 +50,14 @@ def run(out: Path, *, seed: int = SEED, steps: float = STEPS) -> int:
     return 0
 
 
-def choose(
-    seeds: Sequence[int],
-    steps: float,
-    *,
-    kme: Mapping[str, Any] = KME,
-    methods: Sequence[str] = tuple(film.METHODS),
-) -> Config:
+def choose(seeds: Sequence[int], steps: float) -> Config:
     """PPO alone and with KME in the maze."""
     least = SETTINGS["envs"]
     if not steps >= least:
         raise ValueError(f"steps must be at least {least}, one per environment; got {steps:g}.")
     rollout = min(SETTINGS["rollout"], int(steps) // least * least)
-    given = {**SETTINGS, "rollout": rollout}
-    options = {"ppo": PPO, **({"kme": dict(kme)} if kme else {})}
-    return configure("maze", bonuses=list(methods), seeds=list(seeds), steps=steps, options=options, **given)
+    given = {**SETTINGS, "rollout": rollout, "options": {"ppo": PPO}}
+    return configure("maze", bonuses=list(film.METHODS), seeds=list(seeds), steps=steps, **given)
 
 
 def check(out: Path) -> None:

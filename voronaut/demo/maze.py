@@ -44,7 +44,7 @@ def keep(results: Path, name: str, records: Mapping[int, Record]) -> None:
 
 def settings() -> dict[str, object]:
     """What the runs were made with."""
-    return {"steps": demo.STEPS, "ppo": {**demo.SETTINGS, **demo.PPO}, "kme": dict(demo.KME)}
+    return {"steps": demo.STEPS, "ppo": {**demo.SETTINGS, **demo.PPO}, "kme": {}}
 
 
 def draw(results: Path = RESULTS, figures: Path = FIGURES) -> list[Path]:

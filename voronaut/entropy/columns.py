@@ -83,11 +83,6 @@ def _repeats(column: Floats) -> float:
     return float(times[times >= OFTEN].sum() / len(column))
 
 
-def _rounding(column: Floats, scale: float) -> float:
-    """What the column's own rounding can make of a residual, in units of the scale."""
-    return LINEAR + 64 * EPS * float(np.abs(column).max()) / scale
-
-
 def _functions(first: Floats, columns: NDArray[np.int64], centre: Floats, scale: Floats) -> dict[int, str]:
     """Columns that are linear functions of those before them (Gram–Schmidt, twice for rounding)."""
     with np.errstate(over="ignore"):
@@ -109,7 +104,8 @@ def _functions(first: Floats, columns: NDArray[np.int64], centre: Floats, scale:
         for _ in range(2):
             residual = residual - basis @ (basis.T @ residual)
         length = float(np.linalg.norm(residual))
-        if length / np.sqrt(len(z)) <= _rounding(first[:, j], scale[j]) * max(1, len(kept)):
+        rounding = LINEAR + 64 * EPS * float(np.abs(first[:, j]).max()) / scale[j]  # of the column itself
+        if length / np.sqrt(len(z)) <= rounding * max(1, len(kept)):
             found[int(j)] = _name(z[:, i], z[:, kept], columns[kept])
         else:
             basis = np.concatenate([basis, (residual / length)[:, None]], axis=1)

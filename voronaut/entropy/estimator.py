@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.entropy.stream import BATCH, EntropyStream, Method, Reading, check
+from voronaut.entropy.stream import BATCH, EntropyStream, Method, Reading
 from voronaut.helpers.missing import missing
 
 try:
@@ -100,7 +100,6 @@ class KMeansEntropy(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self._stream.read()
 
     def _begin(self) -> None:
-        check(self.clusters, self.method, self.resolution, self.on_bad)
         seed = int(check_random_state(self.random_state).randint(2**31))
         self._stream = EntropyStream(
             self.clusters,

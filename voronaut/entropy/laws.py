@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
+from scipy.integrate import quad
 
 from voronaut.entropy.cells import log_ball
 
@@ -42,18 +44,12 @@ def _product(name: str, entropy: float, draw: Callable[[np.random.Generator, Any
 
 def _quadrature(log_density: Callable[[float], float], low: float, high: float) -> float:
     """−∫ p ln p over one coordinate."""
-    from scipy.integrate import quad
 
     def integrand(x: float) -> float:
         log_p = log_density(x)
         return -math.exp(log_p) * log_p
 
     return float(quad(integrand, low, high, limit=500, epsabs=1e-12, epsrel=1e-12)[0])
-
-
-def _rotation(dim: int) -> NDArray[np.float64]:
-    """A random orthogonal matrix, the same for every sample of a dimension."""
-    return np.asarray(np.linalg.qr(np.random.default_rng([7, dim]).normal(size=(dim, dim)))[0])
 
 
 # Independent coordinates
@@ -89,29 +85,6 @@ def _two_bumps(rng: np.random.Generator, shape: Any) -> Any:
     return rng.choice([-2.0, 2.0], shape) + 0.5 * rng.normal(size=shape)
 
 
-def _student_entropy(freedom: float) -> float:
-    """½(ν+1)(ψ(½(ν+1)) − ψ(½ν)) + ln(√ν B(½ν, ½))."""
-    from scipy.special import betaln, digamma
-
-    half = (freedom + 1) / 2
-    return float(half * (digamma(half) - digamma(freedom / 2)) + 0.5 * math.log(freedom) + betaln(freedom / 2, 0.5))
-
-
-def _gamma_entropy(shape: float) -> float:
-    """a + ln Γ(a) + (1 − a) ψ(a)."""
-    from scipy.special import digamma
-
-    return shape + math.lgamma(shape) + (1 - shape) * float(digamma(shape))
-
-
-def _beta_entropy(a: float, b: float) -> float:
-    """ln B(a, b) − (a−1)ψ(a) − (b−1)ψ(b) + (a+b−2)ψ(a+b)."""
-    from scipy.special import betaln, digamma
-
-    inner = (a - 1) * digamma(a) + (b - 1) * digamma(b) - (a + b - 2) * digamma(a + b)
-    return float(betaln(a, b) - inner)
-
-
 # Coordinates that depend on each other
 
 
@@ -137,7 +110,8 @@ def _banana(dim: int) -> Law:
 
 def _rotated_laplace(dim: int) -> Law:
     """Independent Laplace coordinates seen in a turned frame: no coordinate is Laplace any more."""
-    frame, entropy = _rotation(dim), dim * (1 + math.log(2))
+    frame = np.linalg.qr(np.random.default_rng([7, dim]).normal(size=(dim, dim)))[0]  # the same for every sample
+    entropy = dim * (1 + math.log(2))
     return Law("rotated_laplace", dim, entropy, lambda rng, n: rng.laplace(size=(n, dim)) @ frame)
 
 
@@ -153,8 +127,6 @@ def _ball(dim: int) -> Law:
 
 def _shell(dim: int) -> Law:
     """Radius N(1, 0.1²), any direction: H = h(r) + E ln(surface of radius r)."""
-    from scipy.integrate import quad
-
     surface = math.log(dim) + log_ball(dim)
 
     def weighted(r: float) -> float:
@@ -208,15 +180,15 @@ def _apart(rng: np.random.Generator, parts: int, dim: int, distance: float) -> N
 LAWS: dict[str, Callable[[int], Law]] = {
     "gaussian": _product("gaussian", GAUSS, lambda rng, shape: rng.normal(size=shape)),
     "uniform": _product("uniform", 0.0, lambda rng, shape: rng.random(shape)),
-    "student3": _product("student3", _student_entropy(3), lambda rng, shape: rng.standard_t(3, shape)),
+    "student3": _product("student3", float(stats.t.entropy(3)), lambda rng, shape: rng.standard_t(3, shape)),
     "exponential": _product("exponential", 1.0, lambda rng, shape: rng.exponential(size=shape)),
     "banana": _banana,
     "mixture": _separated("mixture", 6, 1.0, True),
     "correlated": _correlated,
     "laplace": _product("laplace", 1 + math.log(2), lambda rng, shape: rng.laplace(size=shape)),
     "lognormal": _product("lognormal", GAUSS, lambda rng, shape: rng.lognormal(size=shape)),
-    "beta": _product("beta", _beta_entropy(2, 5), lambda rng, shape: rng.beta(2, 5, shape)),
-    "gamma": _product("gamma", _gamma_entropy(2), lambda rng, shape: rng.gamma(2, size=shape)),
+    "beta": _product("beta", float(stats.beta.entropy(2, 5)), lambda rng, shape: rng.beta(2, 5, shape)),
+    "gamma": _product("gamma", float(stats.gamma.entropy(2)), lambda rng, shape: rng.gamma(2, size=shape)),
     "bimodal": _product("bimodal", _two_bumps_entropy(), _two_bumps),
     "trimodal": _product("trimodal", _three_bumps_entropy(), _three_bumps),
     "clusters": _separated("clusters", 12, 2.0, False),

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import os
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.helpers import npz
-from voronaut.helpers.missing import missing
+from voronaut.helpers import machine, npz
+from voronaut.helpers.missing import require
 
 Rows = NDArray[np.float64]
 
@@ -131,7 +130,7 @@ def _load(path: Path, key: str | None) -> Any:
         raise ValueError(f"{path} has no array {key!r}; it has {', '.join(members)}.")
     name = key or next(iter(members))
     size = members[name].file_size
-    if size > _memory() / 2:
+    if size > machine.memory() / 2:
         raise ValueError(
             f"{path}: {name} unpacks to {size / 1e6:.1f} MB. Save it as .npy, which is read piece by piece."
         )
@@ -148,14 +147,6 @@ def _one_error(path: Path) -> Iterator[None]:
         raise
     except Exception:
         raise ValueError(f"{path} is not a NumPy file of numbers: it is damaged, or holds Python objects.") from None
-
-
-def _memory() -> float:
-    """Bytes of this machine; no limit where that cannot be asked."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
 
 
 def _array(array: Any, file: str, wanted: Wanted) -> Source:
@@ -183,10 +174,7 @@ def _array(array: Any, file: str, wanted: Wanted) -> Source:
 
 
 def _parquet(path: Path, wanted: Wanted) -> Source:
-    try:
-        from pyarrow import parquet, types
-    except ModuleNotFoundError as error:
-        raise missing(error, {"pyarrow"}, "pyarrow", "parquet") from error
+    parquet, types = (require(f"pyarrow.{name}", "parquet") for name in ("parquet", "types"))
     try:
         table = parquet.ParquetFile(path)
     except (ValueError, OSError) as error:

@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.metadata
+import math
 import os
 import platform
 import sys
@@ -27,6 +28,14 @@ def brief() -> str:
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory() -> float:
+    """Bytes of this machine; no limit where that cannot be asked, as on Windows."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def _cpu_name() -> str:

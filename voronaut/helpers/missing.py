@@ -1,11 +1,13 @@
 """What to say when a library is not installed."""
 
+import importlib
 import importlib.util
 import json
 from collections.abc import Collection
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
@@ -33,6 +35,17 @@ def pip(extra: str) -> str:
 def missing(error: ModuleNotFoundError, modules: Collection[str], package: str, extra: str) -> ImportError:
     """An error with the pip line if one of `modules` itself is missing; otherwise the error as it is."""
     return install(package, extra) if (error.name or "").partition(".")[0] in modules else error
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import what comes with an extra, or say which one."""
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise install(package, extra) from error
 
 
 def check(*modules: str, extra: str) -> None:

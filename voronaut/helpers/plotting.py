@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from voronaut.helpers import files
-from voronaut.helpers.missing import install
+from voronaut.helpers.missing import require
 
 DPI = 150
 COLORS = {"kme": "#2a9d62", "none": "#3b6fb6", "rnd": "#e08a1e", "re3": "#c8443f", "hash": "#7b5ea7"}
@@ -15,15 +15,10 @@ COLORS = {"kme": "#2a9d62", "none": "#3b6fb6", "rnd": "#e08a1e", "re3": "#c8443f
 @contextmanager
 def figure(path: Path, columns: int = 1, size: tuple[float, float] = (6, 4), rows: int = 1) -> Iterator[Any]:
     """Axes to draw on; the picture is saved at `path` when the block ends."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise install("matplotlib", "plot") from error
-    from matplotlib.figure import Figure
-
+    matplotlib, drawing = require("matplotlib", "plot"), require("matplotlib.figure", "plot")
     look = {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "font.size": 10}
     with matplotlib.rc_context(look):
-        canvas = Figure(figsize=size, layout="constrained")
+        canvas = drawing.Figure(figsize=size, layout="constrained")
         axes = canvas.subplots(rows, columns)
         yield axes
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,11 +30,7 @@ def figure(path: Path, columns: int = 1, size: tuple[float, float] = (6, 4), row
 
 def check(path: Path) -> None:
     """ValueError if no figure can be saved here; to be asked before the work that is to be drawn."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise install("matplotlib", "plot") from error
-    kinds = Figure().canvas.get_supported_filetypes()
+    kinds = require("matplotlib.figure", "plot").Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
         raise ValueError(f"{path} is not a picture; end its name in .png, or one of {', '.join(sorted(kinds))}.")
     files.check_writable(path)

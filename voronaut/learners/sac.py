@@ -22,6 +22,7 @@ import numpy as np
 import optax
 
 from voronaut.learners.networks import Array, Layer, net
+from voronaut.learners.runs import stack
 
 LOG_2PI = math.log(2 * math.pi)
 Net = tuple[Layer, ...]
@@ -96,7 +97,7 @@ def init(rng: np.random.Generator, obs_dim: int, action_dim: int, settings: Sett
     hidden = (settings.width,) * settings.depth
     actor = net(rng, (obs_dim, *hidden, 2 * action_dim), 0.01)
     critics = [net(rng, (obs_dim + action_dim, *hidden, 1), 0.01) for _ in range(2)]
-    critic = jax.tree.map(lambda *leaves: np.stack(leaves), *critics)
+    critic = stack(critics)
     log_temperature = np.log(np.float32(settings.temperature))
     adam = optax.adam(settings.learning_rate)
     states = (adam.init(actor), adam.init(critic), adam.init(log_temperature))
@@ -154,19 +155,15 @@ def both(q: Array, settings: Settings) -> Array:
     return q.mean(axis=0) if settings.critics == "mean" else q.min(axis=0)
 
 
-def learn(
-    agent: Agent, batch: Batch, key: Array, settings: Settings, adapt: Array | bool = True
-) -> tuple[Agent, Stats]:
-    """One gradient step of critics, actor and temperature, all with τ as it was before; the target follows.
-
-    With `adapt` False the temperature and its optimizer stay as they are.
-    """
+def learn(agent: Agent, batch: Batch, key: Array, settings: Settings) -> tuple[Agent, Stats]:
+    """One gradient step of critics, actor and temperature, all with τ as it was before; the target follows."""
     critic_key, actor_key = jax.random.split(key)
     temperature = jnp.exp(agent.log_temperature)
     critic, critic_state, critic_loss, value = _critic_step(agent, batch, temperature, critic_key, settings)
     actor, actor_state, entropy = _actor_step(agent, critic, batch, temperature, actor_key, settings)
+    # ∇ log τ · (H − H̄): the excess of entropy over its target lowers the temperature.
     excess = entropy - settings.target_entropy * batch.actions.shape[-1]
-    log_temperature, temperature_state = _temperature_step(agent, excess, adapt, settings)
+    log_temperature, temperature_state = _adam(agent.log_temperature, excess, agent.optimizer[2], settings)
     target = jax.tree.map(lambda old, new: old + settings.polyak * (new - old), agent.target, critic)
     after = Agent(actor, critic, target, log_temperature, (actor_state, critic_state, temperature_state))
     return after, Stats(critic_loss, value, entropy, temperature)
@@ -205,15 +202,6 @@ def _actor_step(
 
     gradient, entropy = jax.grad(loss, has_aux=True)(agent.actor)
     return *_adam(agent.actor, gradient, agent.optimizer[0], settings), entropy
-
-
-def _temperature_step(agent: Agent, excess: Array, adapt: Array | bool, settings: Settings) -> tuple[Array, Any]:
-    """∇ log τ · (H − H̄): the excess of entropy over its target lowers the temperature."""
-    before = agent.log_temperature, agent.optimizer[2]
-    after = _adam(agent.log_temperature, excess, agent.optimizer[2], settings)
-    # Adam moves on by momentum under a gradient of 0, and counts the step: waiting must keep its state too.
-    step: tuple[Array, Any] = jax.tree.map(lambda new, old: jnp.where(adapt, new, old), after, before)
-    return step
 
 
 def _adam(params: Any, gradient: Any, state: Any, settings: Settings) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from voronaut.experiments.common import stats
 from voronaut.experiments.common.results import SECONDS
 from voronaut.helpers.plotting import COLORS
 from voronaut.report import curves, findings, maps
-from voronaut.report.records import Columns, Experiment, Reading, Run
+from voronaut.report.records import Columns, Experiment, Reading, Run, grouped
 
 MAIN = {
     "extrinsic_return": "Return of the episodes that ended",
@@ -35,26 +35,22 @@ def content(reading: Reading) -> dict[str, Any]:
     """The page's content; `charts` and `maps` are drawn by the browser, the rest is written into the page."""
     runs = distinct(reading.runs)
     drawn, damage = maps.maps(runs)
-    tasks = list(dict.fromkeys(run.task for run in runs))
-    by_task = [[run for run in runs if run.task == task] for task in tasks]
+    tasks = grouped(runs, lambda run: run.task)
     return {
-        "tasks": [{"title": task, "panels": _panels(group)} for task, group in zip(tasks, by_task, strict=True)],
+        "tasks": [{"title": task, "panels": _panels(group)} for task, group in tasks.items()],
         "methods": styles(runs),
         "maps": drawn,
         "findings": [f._asdict() for f in findings.findings(runs, [*reading.troubles, *damage])],
-        "summary": without_empty([row for group in by_task for row in _summary(group)], "explorer's final return"),
-        "costs": [row for group in by_task for row in _costs(group)],
+        "summary": without_empty([r for group in tasks.values() for r in _summary(group)], "explorer's final return"),
+        "costs": [row for group in tasks.values() for row in _costs(group)],
         "experiments": [_experiment(one, [run for run in runs if run.experiment == one.name])
                         for one in reading.experiments],
     }  # fmt: skip
 
 
 def methods(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs by method, in the order in which they came."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.method, []).append(run)
-    return groups
+    """Runs by method."""
+    return grouped(runs, lambda run: run.method)
 
 
 def _panels(runs: Sequence[Run]) -> dict[str, Any]:
@@ -94,7 +90,7 @@ def _summary(runs: Sequence[Run]) -> list[dict[str, str]]:
                 "final return": interval(curves.number(own, "extrinsic_return", stats.final)),
                 "explorer's final return": interval(curves.number(own, "explorer_return", stats.final)),
                 "mean return": interval(curves.number(own, "extrinsic_return", stats.area)),
-                "top reward": interval(curves.number(own, "max_step_reward", lambda _, v: _highest(v))),
+                "top reward": interval(curves.number(own, "max_step_reward", lambda _, v: float(np.fmax.reduce(v)))),
                 "entropy": interval(curves.number(own, "state_entropy", stats.area)),
             }
         )
@@ -105,10 +101,6 @@ def without_empty(rows: list[dict[str, str]], name: str) -> list[dict[str, str]]
     """The rows without a column in which nothing is known."""
     empty = all(row[name] == UNKNOWN for row in rows)
     return [{key: value for key, value in row.items() if not empty or key != name} for row in rows]
-
-
-def _highest(values: Any) -> float:
-    return float(np.nanmax(values)) if np.isfinite(values).any() else math.nan
 
 
 def _progress(runs: Sequence[Run]) -> str:
@@ -166,10 +158,7 @@ def _experiment(one: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
 
 def distinct(runs: Sequence[Run]) -> list[Run]:
     """Runs of one name that are not of one method (other settings, or a seed twice) get their experiment's name."""
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.task, run.method), []).append(run)
-    mixed = {key for key, group in groups.items() if _mixed(group)}
+    mixed = {key for key, group in grouped(runs, lambda run: (run.task, run.method)).items() if _mixed(group)}
     return [
         run._replace(method=f"{run.method} ({run.experiment})") if (run.task, run.method) in mixed else run
         for run in runs

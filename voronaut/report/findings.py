@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.report.records import Run
+from voronaut.report.records import Run, grouped
 
 EMPTY, CLAMPED, UNEVEN = 0.1, 0.05, 1.0  # share of cells, share of clusters, spread of masses / mean: docs/metrics.md
 AUTO = "auto"  # the balance of a KME where none is chosen
@@ -162,24 +162,21 @@ CHECKS = (
 
 def findings(runs: Sequence[Run], troubles: Sequence[str]) -> list[Finding]:
     """Everything to look at, once for each task, warnings first; damaged and missing files by name."""
-    tasks = list(dict.fromkeys(run.task for run in runs))
-    found = [f for check in CHECKS for task in tasks for f in _findings(check, [r for r in runs if r.task == task])]
+    tasks = grouped(runs, lambda run: run.task).values()
+    found = [finding for check in CHECKS for group in tasks for finding in _findings(check, group)]
     found += [Finding("warning", "Missing or damaged", "", trouble) for trouble in troubles]
     return sorted(found, key=lambda finding: finding.level != "warning")
 
 
 def _findings(check: Check, runs: Sequence[Run]) -> list[Finding]:
     """What a check finds in the runs of a task: one finding, or none."""
-    worst, seeds = -math.inf, dict[str, list[int]]()
-    for run in runs:
-        value = check.measure(run)
-        if value is not None:
-            worst = max(worst, value)
-            seeds.setdefault(run.method, []).append(run.seed)
-    if not seeds:
+    measured = [(run, value) for run in runs if (value := check.measure(run)) is not None]
+    if not measured:
         return []
-    parts = [f"{method} {_seeds(sorted(own))}" for method, own in seeds.items()]
-    return [Finding(check.level, check.title, f"{runs[0].task}, {'; '.join(parts)}", check.text.format(worst=worst))]
+    own = grouped((run for run, _ in measured), lambda run: run.method)
+    where = "; ".join(f"{method} {_seeds(sorted(run.seed for run in group))}" for method, group in own.items())
+    text = check.text.format(worst=max(value for _, value in measured))
+    return [Finding(check.level, check.title, f"{runs[0].task}, {where}", text)]
 
 
 def _seeds(seeds: Sequence[int]) -> str:

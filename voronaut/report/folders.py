@@ -19,13 +19,18 @@ class Place(NamedTuple):
 
 
 def find(asked: Iterable[Path]) -> tuple[list[Place], list[str]]:
-    """Everything in and below the folders, each once, and a line for each folder that cannot be opened."""
+    """Everything in and below the folders, each once, and a line for each folder that cannot be opened.
+
+    Names are short, or whole paths where two are the same.
+    """
     places: dict[Path, Place] = {}
     troubles: list[str] = []
     for path in asked:
         for place in _one_run(path) or _walk(path, troubles):
             places.setdefault(place.folder.resolve() / ("" if place.whole else place.runs[0]), place)
-    return _distinct(list(places.values())), troubles
+    names = [place.name for place in places.values()]
+    short = [p if names.count(p.name) == 1 else p._replace(name=str(p.folder)) for p in places.values()]
+    return short, troubles
 
 
 def _one_run(path: Path) -> list[Place]:
@@ -67,9 +72,3 @@ def _walk(top: Path, troubles: list[str]) -> list[Place]:
               tuple(results.get(folder, ())), True)
         for folder in sorted({*logs, *results})
     ]  # fmt: skip
-
-
-def _distinct(places: list[Place]) -> list[Place]:
-    """Short names, or whole paths where two are the same."""
-    names = [place.name for place in places]
-    return [p if names.count(p.name) == 1 else p._replace(name=str(p.folder)) for p in places]

@@ -16,18 +16,12 @@ from voronaut.training.watching import snapshots
 from voronaut.training.watching.snapshots import Snapshot
 
 Floats = NDArray[np.float64]
+Track = tuple[Run, list[Snapshot]]  # what is known of a run's clusters over time
 FRAMES, LEAST = 48, 6  # per run
 BUDGET = 1000  # frames on a page: a few thousand bytes each
 WEIGHED = 4096  # states by which the mass of cells is measured
 DOTS = snapshots.STATES
 FINE = 65535  # positions and shares are sent as uint16
-
-
-class Track(NamedTuple):
-    """What is known of a run's clusters over time."""
-
-    run: Run
-    frames: list[Snapshot]
 
 
 class Plane(NamedTuple):
@@ -40,15 +34,15 @@ class Plane(NamedTuple):
 
 def maps(runs: Sequence[Run]) -> tuple[list[dict[str, Any]], list[str]]:
     """A map of every run that left something to draw, and a line for every file that cannot be read."""
-    tracks, troubles = [], []
+    groups: dict[tuple[str, int], list[Track]] = {}  # runs of one task share a plane, so that they can be compared
+    troubles = []
     frames = max(LEAST, min(FRAMES, BUDGET // max(sum(run.folder is not None for run in runs), 1)))
     for run in runs:
         found, damage = _frames(run, frames)
         troubles += damage
         if found:
-            tracks.append(Track(run, found))
-    drawn = [one for group in _together(tracks) for one in _drawn(group)]
-    return drawn, troubles
+            groups.setdefault((run.task, found[0].states.shape[1]), []).append((run, found))
+    return [one for group in groups.values() for one in _drawn(group)], troubles
 
 
 def _frames(run: Run, count: int) -> tuple[list[Snapshot], list[str]]:
@@ -58,19 +52,12 @@ def _frames(run: Run, count: int) -> tuple[list[Snapshot], list[str]]:
     found, troubles = [], []
     for index in chosen:
         try:
-            found.append(_checked(snapshots.read(paths[index])))
+            found.append(snapshots.read(paths[index]))
         except (ValueError, OSError) as error:
             troubles.append(str(error))
     if paths or run.folder is None or run.kind != "kme":
         return found, troubles
     return _end(run, run.folder / "bonus.npz")
-
-
-def _checked(snapshot: Snapshot) -> Snapshot:
-    """The snapshot if its arrays fit each other."""
-    if snapshot.centers.shape != (len(snapshot.counts), snapshot.states.shape[1]):
-        raise ValueError(f"the snapshot of rollout {snapshot.rollout} does not fit together.")
-    return snapshot
 
 
 def _end(run: Run, path: Path) -> tuple[list[Snapshot], list[str]]:
@@ -84,14 +71,6 @@ def _end(run: Run, path: Path) -> tuple[list[Snapshot], list[str]]:
     if not has_centers(bonus):  # views of a part of the state each: no map of whole states
         return [], []
     return [Snapshot(len(run.steps), bonus.centers, bonus.counts, np.empty((0, bonus.centers.shape[1])))], []
-
-
-def _together(tracks: Sequence[Track]) -> list[list[Track]]:
-    """Runs of one task share a plane, so that they can be compared."""
-    groups: dict[tuple[str, int], list[Track]] = {}
-    for track in tracks:
-        groups.setdefault((track.run.task, track.frames[0].states.shape[1]), []).append(track)
-    return list(groups.values())
 
 
 def plane(states: Floats) -> Plane:
@@ -109,7 +88,7 @@ def plane(states: Floats) -> Plane:
 
 def _drawn(group: Sequence[Track]) -> list[dict[str, Any]]:
     """All runs of a task on one plane."""
-    frames = [frame for track in group for frame in track.frames]
+    frames = [frame for _, own in group for frame in own]
     states = np.concatenate([_thin(frame.states, DOTS) for frame in frames])
     everything = states if len(states) > 2 else np.concatenate([frame.centers for frame in frames])
     if len(everything) < 3:
@@ -119,13 +98,12 @@ def _drawn(group: Sequence[Track]) -> list[dict[str, Any]]:
     low, high = points.min(axis=0), points.max(axis=0)
     room = np.where(high > low, 0.04 * (high - low), 0.5)
     low, high = low - room, high + room
-    return [_map(track, view, low, high) for track in group]
+    return [_map(run, own, view, low, high) for run, own in group]
 
 
-def _map(track: Track, view: Plane, low: Floats, high: Floats) -> dict[str, Any]:
-    run, seen, before = track.run, [], np.zeros(0, np.int64)
-    frames = []
-    for frame in track.frames:
+def _map(run: Run, snapshots: Sequence[Snapshot], view: Plane, low: Floats, high: Floats) -> dict[str, Any]:
+    seen, before, frames = [], np.zeros(0, np.int64), []
+    for frame in snapshots:
         seen.append(frame.states)
         frames.append(
             {

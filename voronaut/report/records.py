@@ -1,6 +1,6 @@
 """Runs as the page needs them, whatever they were read from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +46,14 @@ class Reading(NamedTuple):
     runs: list[Run]
     experiments: list[Experiment]
     troubles: list[str]
+
+
+def grouped(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:
+    """Runs by what `key` says of them, in the order in which they came."""
+    groups: dict[Any, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
 
 
 def title(config: Mapping[str, Any]) -> str:

@@ -144,13 +144,10 @@ def _with_shares(runs: list[Run], config: Mapping[str, Any]) -> list[Run]:
     out = []
     for run in runs:
         mates = seeds or sum(other.method == run.method for other in runs)
-        median = {k: float(np.nanmedian(run.columns[k])) for k in SECONDS if _known_somewhere(run.columns, k)}
+        known = {k: run.columns[k] for k in SECONDS if np.isfinite(run.columns.get(k, np.nan)).any()}
+        median = {k: float(np.nanmedian(values)) for k, values in known.items()}
         out.append(run._replace(shared=share(median, together, mates)))
     return out
-
-
-def _known_somewhere(columns: Columns, name: str) -> bool:
-    return name in columns and bool(np.isfinite(columns[name]).any())
 
 
 def _notes(path: Path, troubles: list[str]) -> list[str]:

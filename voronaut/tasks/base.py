@@ -1,14 +1,10 @@
 """The one interface to many environments stepped together, and what its backends share."""
 
-import importlib
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-
-from voronaut.helpers.missing import install
 
 Array = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -93,14 +89,3 @@ def check_fits(state: Mapping[str, NDArray[Any]], own: State) -> None:
         came = {key: state[key].shape if key in state else None for key in wrong}
         wanted = {key: own[key].shape for key in wrong}
         raise ValueError(f"the saved environments do not fit: got {came}, need {wanted}. Same task, seeds and envs?")
-
-
-def require(module: str, extra: str) -> ModuleType:
-    """Import what comes with an extra, or say which one."""
-    package = module.partition(".")[0]
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        raise install(package, extra) from error

@@ -49,7 +49,8 @@ def train(
         print("\ninterrupted; go on from the last checkpoint with the same command and --resume.", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
-        print(f"\nvoronaut: {error}. {_kept(out)} {_advice(error)}", file=sys.stderr)
+        advice = ADVICE.get(error.errno or 0, f"When that is fixed, {GO_ON}.")
+        print(f"\nvoronaut: {error}. {_kept(out)} {advice}", file=sys.stderr)
         return 1
     print(summary(config, out))
     print(f"{'trained in ' + pretty(time.monotonic() - started) if ran else 'nothing to do: finished before'}: {out}")
@@ -65,10 +66,6 @@ def _kept(out: Path) -> str:
         if found := checkpoint.saved(out / CHECKPOINTS):
             return f"The last good checkpoint is {found[-1]}."
     return "Nothing was saved yet."
-
-
-def _advice(error: OSError) -> str:
-    return ADVICE.get(error.errno or 0, f"When that is fixed, {GO_ON}.")
 
 
 def summary(config: Config, out: Path) -> str:

@@ -154,7 +154,8 @@ class SACTrainer:
         self.returns += rewards
         over = terminated | truncated
         for run, env in zip(*np.nonzero(over), strict=True):
-            self.finished[run][int(env >= self._shares(run)[0])].append(float(self.returns[run, env]))
+            shares = next(lane.shares for lane, rows in self._lanes() if rows.start <= run < rows.stop)
+            self.finished[run][int(env >= shares[0])].append(float(self.returns[run, env]))
         self.returns[over] = 0.0
         self.observations = self._shaped(step.obs).copy()
 
@@ -258,9 +259,6 @@ class SACTrainer:
         for lane in self.lanes:
             yield lane, slice(start, start + len(lane.seeds))
             start += len(lane.seeds)
-
-    def _shares(self, run: int) -> tuple[int, ...]:
-        return next(lane.shares for lane, rows in self._lanes() if rows.start <= run < rows.stop)
 
     def _shaped(self, x: NDArray[Any]) -> NDArray[Any]:
         return x.reshape(len(self.seeds), self.config.envs, *x.shape[1:])

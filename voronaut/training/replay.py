@@ -7,7 +7,6 @@ state acted on: a window may stop anywhere and go on from there.
 
 import functools
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from voronaut.bonuses.networks import on_accelerator
-from voronaut.helpers import npz
+from voronaut.helpers import machine, npz
 from voronaut.learners.networks import Array
 from voronaut.training import slots
 from voronaut.training.checkpoint import part
@@ -198,10 +197,7 @@ def device_memory() -> float:
     """Bytes of the device that learns; infinite where it does not tell."""
     if on_accelerator():
         return float((jax.devices()[0].memory_stats() or {}).get("bytes_limit", np.inf))
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return np.inf
+    return machine.memory()
 
 
 def append(folder: Path, happened: Sequence[Transition], start: int) -> None:
@@ -222,10 +218,9 @@ def _packed(rows: Transition) -> npz.Arrays:
 
 def restore(replays: Sequence[Replay], folder: Path, end: int) -> list[Replay]:
     """Empty replays after the first `end` vector steps in the files of `folder`, as if inserted one by one."""
-    filling = [jax.tree.map(np.array, each) for each in replays]
     for parts in _files(folder, len(replays), end):
-        filling = [_inserted(each, part) for each, part in zip(filling, parts, strict=True)]
-    return [jax.tree.map(jnp.asarray, each) for each in filling]
+        replays = [_inserted(each, part) for each, part in zip(replays, parts, strict=True)]
+    return list(replays)
 
 
 def _files(folder: Path, lanes: int, end: int) -> Iterator[list[Transition]]:
@@ -246,31 +241,11 @@ def _unpacked(arrays: npz.Arrays) -> Transition:
     return Transition(**{name: arrays.get(name) for name in Transition._fields} | {"next_states": next_states})
 
 
+@functools.partial(jax.jit, donate_argnums=0)
 def _inserted(replay: Replay, happened: Transition) -> Replay:
-    """The replay, NumPy arrays that are written into, with (runs, steps, envs, …) more; of equal rows the last wins."""
-    paid, over = happened.rewards > 0, happened.terminated | happened.truncated
-    size, steps, start = _size(replay), paid.shape[1], replay.steps[0]
-    after, rows = jax.tree.map(np.array, _taken(size, replay.slots, start, paid, over))
-    for run, row in enumerate(rows):
-        where = row, np.arange(row.shape[1])
-        for whole, new in zip(*map(jax.tree.leaves, (replay.rows, happened)), strict=True):
-            whole[run][where] = new[run]
-        replay.times[run][where] = start + np.arange(steps)[:, None]
-        t, e = np.nonzero(paid[run])
-        ring = (replay.rewards[run] + np.arange(len(t))) % replay.rewarded.shape[1]
-        replay.rewarded[run, ring] = np.stack([row[t, e], e], axis=-1)
-    rewards = replay.rewards + paid.sum(axis=(1, 2)).astype(np.int32)
-    return replay._replace(slots=after, steps=replay.steps + np.int32(steps), rewards=rewards)
+    """The replay with (runs, steps, envs, …) more, `insert` by `insert`."""
 
+    def one(replay: Replay, happened: Transition) -> Replay:
+        return jax.lax.scan(lambda now, step: (insert(now, step), None), replay, happened)[0]
 
-@functools.partial(jax.jit, static_argnums=0)
-def _taken(size: int, before: slots.Slots, start: Array, paid: Array, over: Array) -> tuple[slots.Slots, Array]:
-    """`slots.take` of (runs, steps, envs) one after the other."""
-
-    def one(before: slots.Slots, paid: Array, over: Array) -> tuple[slots.Slots, Array]:
-        def step(now: slots.Slots, given: tuple[Any, ...]) -> tuple[slots.Slots, Array]:
-            return slots.take(now, given[0], size, *given[1:])
-
-        return jax.lax.scan(step, before, (start + jnp.arange(len(paid)), paid, over))
-
-    return jax.vmap(one)(before, paid, over)
+    return jax.vmap(one)(replay, happened)

@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 import voronaut as vn
 from tests.adapters.sb3.test_env import Memory, kme, tiny
 from tests.adapters.worlds import DictWalkEnv, Spy, WalkEnv, walks
+from voronaut.adapters.sb3.near_reward import NearReward
 from voronaut.conformance.walk import replay
 from voronaut.sb3 import BonusReplayBuffer, BonusVecEnv, Pair
 
@@ -156,9 +157,7 @@ def test_what_lies_before_a_reward_may_lie_at_the_other_end_of_the_replay() -> N
     options: dict[str, Any] = {**FAR, "buffer_size": 95, "n_steps": 1}
     pair = Pair(SAC, "MlpPolicy", DummyVecEnv([Far]), vn.NoBonus(dim=2), **options, **tiny())
     pair.learn(300)
-    pair.near._find()
-    assert pair.near._places.tolist() == [4]
-    episode, times = pair.near.drawn(2000).observations[0].T
+    episode, times = NearReward(pair.near.replay, 0.25).drawn(2000).observations[0].T
     assert set(episode) == {2} and set(times) == set(range(50, 90))
 
 
@@ -181,10 +180,7 @@ def test_rewards_that_were_overwritten_are_forgotten() -> None:
     pair.learn(95)
     assert pair.near.count(16) == 4
     pair.learn(45, reset_num_timesteps=False)
-    for _ in range(20):
-        pair.near.note()
-    pair.near._find()
-    assert pair.near.count(16) == 0
+    assert NearReward(pair.near.replay, 0.25).count(16) == 0
     with pytest.raises(ValueError, match="near_reward must be at least 0"):
         Pair(SAC, "MlpPolicy", env, vn.NoBonus(dim=2), near_reward=1.0, **tiny())
 

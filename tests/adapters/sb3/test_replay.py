@@ -102,7 +102,7 @@ def test_a_saved_buffer_and_model_meet_the_environment_again(tmp_path: Path) -> 
     again.learn(3, reset_num_timesteps=False)
     buffer: Any = again.replay_buffer
     assert buffer.size() == 11
-    assert buffer._recorder is other
+    assert other.paid_by_replay
 
 
 def test_sac_trains_and_logs_what_was_paid() -> None:

@@ -10,7 +10,9 @@ class Drivers:
     """Which environments the explorer drives, (n,): the last of several, or the only one for whole episodes."""
 
     def __init__(self, count: int, share: float) -> None:
-        self.share, self.steps, self.explored = share, 0, 0
+        if not 0 < share < 1:
+            raise ValueError(f"explorer_share must lie between 0 and 1; got {share}. The default is 0.5.")
+        self.share, self.steps, self.explored = float(share), 0, 0
         given = min(max(round(share * count), 1), count - 1)
         self.explorers = np.arange(count) >= count - given
         if count == 1:

@@ -5,7 +5,9 @@ from array import array
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+
+from voronaut.adapters.observations import mapped
 
 AHEAD = 40  # steps: so long before a reward a drawn step may lie
 
@@ -50,7 +52,7 @@ class NearReward:
         rows = (first + np.arange(length)[:, None]) % replay.buffer_size
         view = copy.copy(replay)
         for name in ("observations", "next_observations", "actions", "rewards", "dones", "timeouts"):
-            setattr(view, name, _at(getattr(replay, name), rows, env))
+            setattr(view, name, mapped(lambda array: array[rows, env], getattr(replay, name)))
         view.n_envs, view.buffer_size, view.pos, view.full = count, length, length, True
         return view
 
@@ -90,21 +92,5 @@ def joined(parts: list[Any]) -> Any:
     """Samples one after the other, in the order of a batch that no model looks at."""
     if len(parts) == 1:
         return parts[0]
-    return type(parts[0])(*(_joined(fields) for fields in zip(*parts, strict=True)))
-
-
-def _joined(fields: tuple[Any, ...]) -> Any:
-    import torch
-
-    if fields[0] is None:
-        return None
-    if isinstance(fields[0], dict):
-        return {key: torch.cat([each[key] for each in fields]) for key in fields[0]}
-    return torch.cat(fields)
-
-
-def _at(arrays: Any, rows: NDArray[np.int64], env: NDArray[np.int64]) -> Any:
-    """(t, n, …) -> (length, count, …)."""
-    if isinstance(arrays, dict):
-        return {key: array[rows, env] for key, array in arrays.items()}
-    return arrays[rows, env]
+    fields = zip(*parts, strict=True)
+    return type(parts[0])(*(mapped(lambda *each: None if each[0] is None else torch.cat(each), *own) for own in fields))

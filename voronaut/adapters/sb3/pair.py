@@ -86,12 +86,12 @@ class Pair:
         self.reader = Reader(exploiter.observation_space, keys, features)
         bonus = fitting(bonus, self.reader.dim)
         self.payer = Payer(bonus, scale=1.0, update_every=every or max(1, ABSORB // exploiter.n_envs))
-        self.explorer_share = _checked_share(share)
         replay = exploiter.replay_buffer
         self.near = NearReward(replay, near_reward)
         self.memory = Memory(replay, self.near)
         self.paid = explorer.replay_buffer = PaidReplay(replay, self.near, self.payer, self.reader)
-        self.drivers = Drivers(exploiter.n_envs, self.explorer_share)
+        self.drivers = Drivers(exploiter.n_envs, share)
+        self.explorer_share = self.drivers.share
         self.statistics = Statistics((exploiter, explorer))
 
     @property
@@ -274,9 +274,3 @@ class _ExplorerLogger(Logger):
 
     def record(self, key: str, value: Any, exclude: Any = None) -> None:
         self._other.record(f"explorer/{key.rpartition('/')[2]}", value, exclude)
-
-
-def _checked_share(share: float) -> float:
-    if not 0 < share < 1:
-        raise ValueError(f"explorer_share must lie between 0 and 1; got {share}. The default is 0.5.")
-    return float(share)

@@ -9,7 +9,7 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
-from voronaut.adapters.observations import Reader
+from voronaut.adapters.observations import Reader, mapped
 from voronaut.adapters.payer import Payer
 from voronaut.adapters.sb3.env import RECORDER, BonusVecEnv
 from voronaut.adapters.sb3.near_reward import Memory, NearReward
@@ -53,8 +53,8 @@ class _PaysWhenSampled(ReplayBuffer):
         # The spread of returns that VecNormalize knows is the environment's alone: the bonus is added after it.
         rewards = self._normalize_reward(_arrays(raw.rewards), env) + bonus
         return raw._replace(
-            observations=self._tensors(self._normalize_obs(_arrays(raw.observations), env)),
-            next_observations=self._tensors(self._normalize_obs(next_obs, env)),
+            observations=mapped(self.to_torch, self._normalize_obs(_arrays(raw.observations), env)),
+            next_observations=mapped(self.to_torch, self._normalize_obs(next_obs, env)),
             rewards=self.to_torch(rewards.astype(np.float32)),
         )
 
@@ -85,11 +85,6 @@ class _PaysWhenSampled(ReplayBuffer):
                 f"the replay buffer holds {self.observation_space} and the bonus saw {recorder.observation_space}. "
                 "Put BonusVecEnv outside the wrappers that change observations (VecFrameStack, VecTransposeImage)."
             )
-
-    def _tensors(self, observations: Any) -> Any:
-        if isinstance(observations, dict):
-            return {key: self.to_torch(array) for key, array in observations.items()}
-        return self.to_torch(observations)
 
 
 class BonusReplayBuffer(_PaysWhenSampled):
@@ -137,16 +132,19 @@ class PaidReplay(Memory):
 
     def newest(self) -> NDArray[Any]:
         """States (n, d) that the last actions led to."""
-        return self.reader(_at(self.replay.next_observations, (self.replay.pos - 1) % self.replay.buffer_size))
+        return self.reader(self._last(self.replay.next_observations))
 
     def newest_seen(self) -> Any:
         """Observations (n, …) in which the last actions were taken."""
-        return _at(self.replay.observations, (self.replay.pos - 1) % self.replay.buffer_size)
+        return self._last(self.replay.observations)
+
+    def _last(self, observations: Any) -> Any:
+        return mapped(lambda array: array[(self.replay.pos - 1) % self.replay.buffer_size], observations)
 
     def worth(self, source: Any, index: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """b of the transitions at `index` of a replay's arrays, which select `shape`."""
-        chosen = _at(source.next_observations, index)
-        return self.payer.pay(self.reader(_rows_of(chosen, len(shape)))).reshape(shape)
+        chosen = mapped(lambda array: array[index].reshape(-1, *array.shape[2:]), source.next_observations)
+        return self.payer.pay(self.reader(chosen)).reshape(shape)
 
     def _measured(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         if (spread := float(raw.std())) > LEAST:
@@ -191,23 +189,8 @@ def _as_it_is(rewards: Any, env: Any = None) -> Any:
     return rewards
 
 
-def _at(observations: Any, index: Any) -> Any:
-    if isinstance(observations, dict):
-        return {key: array[index] for key, array in observations.items()}
-    return observations[index]
-
-
-def _rows_of(observations: Any, axes: int) -> Any:
-    """(…, obs) -> (n, obs): the first `axes` axes as one."""
-    if isinstance(observations, dict):
-        return {key: _rows_of(array, axes) for key, array in observations.items()}
-    return observations.reshape(-1, *observations.shape[axes:])
-
-
 def _arrays(tensors: Any) -> Any:
-    if isinstance(tensors, dict):
-        return {key: _arrays(tensor) for key, tensor in tensors.items()}
-    return tensors.cpu().numpy()
+    return mapped(lambda tensor: tensor.cpu().numpy(), tensors)
 
 
 def _shapes(space: Any) -> Any:

@@ -36,7 +36,8 @@ class Balanced:
 
     def start(self, states: Floats) -> None:
         """Put the centers at states of a first batch (n, d)."""
-        self.centers, self._prepared = first_centers(states, self.settings.clusters, self.settings.seed), None
+        self.centers = clusters.first_centers(states, self.settings.clusters, self.settings.seed)
+        self._prepared = None
 
     def rewards(self, states: Floats) -> Floats:
         """(n, d) -> (n,): what each state would earn."""
@@ -113,13 +114,6 @@ class Balanced:
         self.floor = float(arrays["floor"].reshape(-1)[0])
         kept = tuple(arrays[name].copy() for name in KEPT) if KEPT[0] in arrays else ((),)
         self._prepared, self._kept = None, kept if len(kept[0]) else None
-
-
-def first_centers(states: Floats, clusters: int, seed: int) -> Floats:
-    """Distinct random ones of the states (n, d); where they are too few, all of them again and again."""
-    distinct = np.unique(states, axis=0)
-    chosen = np.random.default_rng([seed, 2**32]).permutation(len(distinct))
-    return np.asarray(distinct[np.resize(chosen, clusters)])
 
 
 def kernel() -> Any:

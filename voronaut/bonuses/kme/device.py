@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from voronaut.bonuses.kme.balanced import Balanced
+from voronaut.bonuses.kme.frames import Shifted
 from voronaut.helpers.missing import pip
 from voronaut.kernels import gpu as kernel
 from voronaut.kernels.rules import FAR
@@ -34,7 +35,7 @@ class OnDevice:
 
     def __init__(self, kme: "KME", device: Any) -> None:
         s, own = kme.settings, kme._memory
-        assert isinstance(own, Balanced)
+        assert isinstance(own, Balanced) and isinstance(kme._frame, Shifted)
         self.device, self.dim, self.init, self.seed = device, s.dim, s.init, s.seed
         self.rules = own.rules
         self.dtype = torch.float32 if s.dtype == "float32" else torch.float64
@@ -43,7 +44,7 @@ class OnDevice:
         sample = np.zeros((self._size, s.dim), s.dtype)
         sample[: len(kme._reservoir.sample)] = kme._reservoir.sample
         self.centers, self.counts, self.sample = (self._tensor(x) for x in (own.centers, own.counts, sample))
-        self.origin = self._tensor(kme._frame.origin)  # type: ignore[attr-defined]
+        self.origin = self._tensor(kme._frame.origin)
         self.floor, self.seen = self._tensor(np.float64(own.floor)), self._tensor(np.int64(seen))
         self.updates, self.bad = self._tensor(np.int64(kme._updates)), self._tensor(np.int64(kme._bad))
         self.limit, self._started = kernel.limit_of(self.dtype, s.dim), seen > 0

@@ -1,10 +1,12 @@
 """The coordinates that clusters live in: relative to a point near the states, or standardised as the states come.
 
-A frame is frozen. `refit` gives the frame that suits the next states; `convert` brings rows of an older frame along.
+A frame is frozen. `read` brings states (..., d) into it, `to_states` brings rows of it back. `refit` gives the frame
+that suits the next states, and them in it; `convert` brings rows of an older frame along. `log_volume` is what the
+coordinates take from an entropy in nats.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,31 +32,6 @@ class Reading(NamedTuple):
     dtype: str
 
 
-class Frame(Protocol):
-    """What a KME asks of its coordinates."""
-
-    def read(self, vectors: Any, how: Reading) -> Batch:
-        """Vectors (..., d) in these coordinates."""
-
-    def refit(self, vectors: Any, how: Reading, before: Reservoir) -> "tuple[Frame, Batch]":
-        """The frame that suits vectors about to be absorbed, and the vectors in it."""
-
-    def convert(self, rows: NDArray[Any], old: Any) -> NDArray[Any]:
-        """Rows of the frame `old` in this one."""
-
-    def to_states(self, rows: NDArray[Any]) -> Floats:
-        """Rows of this frame in the states' own coordinates."""
-
-    def log_volume(self) -> float:
-        """What these coordinates take from an entropy in nats."""
-
-    def to_arrays(self) -> State:
-        """Arrays for a state dict."""
-
-    def from_arrays(self, state: Mapping[str, NDArray[Any]]) -> "Frame":
-        """What `to_arrays` gave."""
-
-
 class Shifted(NamedTuple):
     """x ↦ x − origin: a point near the states, so that float32 works at any offset."""
 
@@ -78,7 +55,7 @@ class Shifted(NamedTuple):
         moved = Shifted((self.origin + mean).astype(np.float32).astype(np.float64))
         return moved, moved.read(vectors, how)
 
-    def convert(self, rows: NDArray[Any], old: "Shifted") -> NDArray[Any]:
+    def convert(self, rows: NDArray[Any], old: Any) -> NDArray[Any]:
         return np.asarray(rows - (self.origin - old.origin))
 
     def to_states(self, rows: NDArray[Any]) -> Floats:
@@ -122,7 +99,7 @@ class Standardized(NamedTuple):
         scaled = (points - self.mean) / np.where(moves, self.deviation, 1.0)
         return np.clip(np.where(moves, scaled, 0.0), -CLIP, CLIP)
 
-    def convert(self, rows: NDArray[Any], old: "Standardized") -> NDArray[Any]:
+    def convert(self, rows: NDArray[Any], old: Any) -> NDArray[Any]:
         """As they are where nothing was refreshed; the zeros of a first start stay zeros."""
         return rows if old.fixed in (0, self.fixed) else self.from_states(old.to_states(rows))
 
@@ -143,7 +120,10 @@ class Standardized(NamedTuple):
         return Standardized(running.from_arrays(state, "frame.states"), mean, deviation, int(state["frame.fixed"][0]))
 
 
-def start(dim: int, normalize: bool) -> Shifted | Standardized:
+Frame = Shifted | Standardized
+
+
+def start(dim: int, normalize: bool) -> Frame:
     """Before any state: coordinates as they are."""
     zeros = np.zeros(dim)
     return Standardized(running.start((dim,)), zeros, np.ones(dim), 0) if normalize else Shifted(zeros)

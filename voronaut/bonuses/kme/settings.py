@@ -51,7 +51,7 @@ def chosen(settings: Settings, views: int | str, view_dim: int | None) -> Settin
             )
         usual = {"clusters": 300, "init": "zeros", "normalize_bonus": False}
         return checked(_filled(settings, usual))
-    if _asks_for_the_paper(settings):
+    if settings.objective != "sqrt" or settings.init not in (None, "data") or settings.normalize:
         raise ValueError(
             'objective="log", init="zeros" and normalize go with a number for balance, such as the paper\'s 1e-4; with '
             f'balance="auto" they are decided. Got {settings}.'
@@ -64,10 +64,6 @@ def chosen(settings: Settings, views: int | str, view_dim: int | None) -> Settin
 
 def _filled(settings: Settings, usual: Mapping[str, Any]) -> Settings:
     return settings._replace(**{name: value for name, value in usual.items() if getattr(settings, name) is None})
-
-
-def _asks_for_the_paper(s: Settings) -> bool:
-    return s.objective != "sqrt" or s.init not in (None, "data") or s.normalize
 
 
 def _views(dim: Any, views: int | str, view_dim: int | None) -> tuple[int, int]:

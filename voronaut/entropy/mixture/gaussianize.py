@@ -8,7 +8,7 @@ itself is piecewise linear between the edges, so its log-Jacobian is exact whate
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.entropy.mixture.pieces import count, guides, warp
+from voronaut.entropy.mixture.pieces import guides, warp
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +31,10 @@ class Gaussianizer:
 
     def count(self, points: Floats) -> None:
         """Take points (n, d) into the histograms."""
-        count(points, self.edges, self.guide, self.counts)
+        pieces = self.counts.shape[1]
+        for j, column in enumerate(points.T):
+            piece = np.clip(np.searchsorted(self.edges[j], column, side="right") - 1, 0, pieces - 1)
+            self.counts[j] += np.bincount(piece, minlength=pieces)
 
     def refit(self) -> None:
         """New maps from everything counted so far."""

@@ -55,12 +55,3 @@ def warp(
             out[j, r] = value[i] + slope[i] * (x - edge[i])
             jacobian[r] += log[i]
             tally[i] += one
-
-
-@compiled
-def count(points: Doubles, edges: Doubles, guide: Ints, counts: Ints) -> None:
-    """Add each point of (n, d) to its piece. OUT: counts (d, pieces)."""
-    for j in range(points.shape[1]):
-        edge, cells, tally = edges[j], guide[j], counts[j]
-        for r in range(points.shape[0]):
-            tally[piece(edge, cells, points[r, j])] += 1

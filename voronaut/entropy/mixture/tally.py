@@ -21,17 +21,14 @@ class Tally:
         chunk = len(values), float(values.sum()), float((values**2).sum())
         if self._open in (0, self._size):
             if len(self._blocks) == 2 * BLOCKS:
-                self._merge()
+                pairs = zip(self._blocks[::2], self._blocks[1::2], strict=True)
+                self._blocks = [(a[0] + b[0], a[1] + b[1], a[2] + b[2]) for a, b in pairs]
+                self._size *= 2
             self._blocks.append((0, 0.0, 0.0))
             self._open = 0
         old = self._blocks[-1]
         self._blocks[-1] = old[0] + chunk[0], old[1] + chunk[1], old[2] + chunk[2]
         self._open += 1
-
-    def _merge(self) -> None:
-        pairs = zip(self._blocks[::2], self._blocks[1::2], strict=True)
-        self._blocks = [(a[0] + b[0], a[1] + b[1], a[2] + b[2]) for a, b in pairs]
-        self._size *= 2
 
     def read(self, share: float = 0.5) -> tuple[float, float, int]:
         """Mean over the latest values, about this share of all, its standard error, and how many values that is.

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from voronaut import clusters as ref
 from voronaut.bonuses.kme import frames
-from voronaut.bonuses.kme.balanced import first_centers
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.entropy.cells import bound, cell_entropy
 from voronaut.entropy.clustering import ETA, FLOOR
@@ -51,7 +50,7 @@ class ScaleFree:
         if not len(fresh):
             return
         if not self._reservoir.seen:
-            self._centers = first_centers(fresh, self.clusters, self.seed)
+            self._centers = ref.first_centers(fresh, self.clusters, self.seed)
         old = self._reservoir.draw(round(len(fresh) * self.replay / (1 - self.replay)), [self.seed, self._updates, 2])
         mixed = np.concatenate([fresh, old])
         order = np.random.default_rng([self.seed, self._updates]).permutation(len(mixed))

@@ -84,9 +84,9 @@ def title(cell: Cell) -> str:
     return f"{words}\nreward from {least:g} ({variant})" if least else f"{words}\nthe suite's sparse reward"
 
 
-def smooth(curve: Any, width: int = SMOOTH) -> Any:
+def smooth(curve: Any) -> Any:
     """The mean of each value and the few before it."""
-    return np.array([np.mean(curve[max(0, end - width) : end]) for end in range(1, len(curve) + 1)])
+    return np.array([np.mean(curve[max(0, end - SMOOTH) : end]) for end in range(1, len(curve) + 1)])
 
 
 def band(axes: Any, results: Sequence[Result], key: str, method: str, spread: bool = True) -> None:

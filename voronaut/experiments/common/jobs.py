@@ -109,22 +109,40 @@ def _side_by_side(todo: Sequence[Job], folder: Path, end: float, processes: int,
     return not waiting
 
 
-def check(options: Any) -> None:
-    """ValueError for what `voronaut reproduce` takes and jobs do not have."""
+def choose(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
+    """The jobs of a part ("walks") or of a method ("pair"), or whose names begin so ("accuracy/ball-2")."""
+    for name in only:
+        if not any(_is(job, name) for job in jobs):
+            parts, one = ", ".join(dict.fromkeys(job.part for job in jobs)), f"{jobs[0].part}/{jobs[0].name}"
+            raise ValueError(f"there is no part or job {name!r}; parts: {parts}, or the start of a job: {one}.")
+    return [job for job in jobs if not only or any(_is(job, name) for name in only)]
+
+
+def _is(job: Job, name: str) -> bool:
+    return name in (job.part, method_of(job)) or ("/" in name and f"{job.part}/{job.name}".startswith(name))
+
+
+def method_of(job: Job) -> str:
+    """The name without the seed."""
+    return job.name.rpartition("-")[0]
+
+
+def reproduce(
+    jobs: Sequence[Job], folder: Path, options: Any, draw: Callable[[], Sequence[Path]], say: Say
+) -> list[Job]:
+    """Run what is missing of the jobs that --only names, redraw the figures, and say what is there; those jobs."""
     if options.processes < 1:
         raise ValueError(f"--processes must be 1 or more; got {options.processes}.")
     if options.methods or options.work:
         raise ValueError(f"{options.what} has no --method and no --work: choose jobs with --only.")
-
-
-def reproduce(jobs: Sequence[Job], folder: Path, options: Any, draw: Callable[[], Sequence[Path]], say: Say) -> None:
-    """Run what is missing, redraw the figures, and say what is there; or less, as the options say."""
+    chosen = choose(jobs, options.only)
     if not options.status:
         if not options.draw:
-            run(jobs, folder, budget=options.budget, processes=options.processes, say=say)
+            run(chosen, folder, budget=options.budget, processes=options.processes, say=say)
         for path in draw():
             say(str(path))
-    say(status(jobs, folder))
+    say(status(chosen, folder))
+    return chosen
 
 
 def collect(jobs: Sequence[Job], folder: Path) -> dict[str, Values]:

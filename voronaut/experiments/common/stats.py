@@ -73,7 +73,7 @@ def _weighted(values: Floats, weights: Floats) -> float:
     return float(np.average(values[known], weights=weights[known])) if known.any() else float("nan")
 
 
-def bootstrap(strata: Sequence[Any], statistic: Statistic, draws: int = DRAWS, seed: int = 0) -> Interval:
+def bootstrap(strata: Sequence[Any], statistic: Statistic) -> Interval:
     """A statistic with its percentile interval when seeds are drawn again, with replacement, within each stratum.
 
     With five seeds such an interval is somewhat too narrow, and it has no width where all resamples agree.
@@ -84,8 +84,8 @@ def bootstrap(strata: Sequence[Any], statistic: Statistic, draws: int = DRAWS, s
     value = float(statistic([a[None] for a in arrays])[0])
     if min(len(a) for a in arrays) < 2:
         return Interval(value, float("nan"), float("nan"))
-    rng = np.random.default_rng(seed)
-    drawn = [a[rng.integers(len(a), size=(draws, len(a)))] for a in arrays]
+    rng = np.random.default_rng(0)
+    drawn = [a[rng.integers(len(a), size=(DRAWS, len(a)))] for a in arrays]
     low, high = np.quantile(statistic(drawn), [0.5 - LEVEL / 2, 0.5 + LEVEL / 2])
     return Interval(value, float(low), float(high))
 
@@ -118,11 +118,11 @@ def rank_test(x: Any, y: Any) -> float:
     return 1.0 if np.ptp(both) == 0 else float(scipy_stats.mannwhitneyu(x, y, alternative="two-sided").pvalue)
 
 
-def normalise(strata: Sequence[Any], least: float = 1.0) -> list[Floats]:
+def normalise(strata: Sequence[Any]) -> list[Floats]:
     """Scores of all methods on one task, divided by the best run's: 0 stays 0, the best is 1.
 
-    Where no run scored `least` they are divided by that: a task that nobody has learned must not decide anything.
+    Where no run scored 1 they stay as they are: a task that nobody has learned must not decide anything.
     """
     arrays = [np.asarray(stratum, float) for stratum in strata]
-    best = max([least, *(float(np.max(a)) for a in arrays if len(a))])
+    best = max([1.0, *(float(np.max(a)) for a in arrays if len(a))])
     return [a / best for a in arrays]

@@ -144,13 +144,9 @@ def run(plan: Plan, *, budget: float | None = None, say: Say = print, quiet: boo
         except loop.Stopped as stopped:
             say(f"{cell.name}: {stopped}; the same command goes on from here")
             return False
-        results.export(todo, work, plan.folder / cell.name, skip=_sound(plan, cell))
+        there = {f"{label}-{seed}" for label, seeds in find(plan, cell).runs.items() for seed in seeds}
+        results.export(todo, work, plan.folder / cell.name, skip=there)  # what was measured first is kept
     return True
-
-
-def _sound(plan: Plan, cell: Cell) -> set[str]:
-    """Runs that are there already: what was measured first is kept."""
-    return {f"{label}-{seed}" for label, seeds in find(plan, cell).runs.items() for seed in seeds}
 
 
 def status(plan: Plan) -> str:

@@ -4,7 +4,7 @@ Every part has `jobs`, and, from what they found, `computed`: its tables, and `d
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from voronaut.experiments.common import jobs as small
@@ -24,28 +24,11 @@ def plan(seeds: int | None = None, points: int | None = None) -> list[Job]:
     return [job for part in PARTS for job in part.jobs(**given)]
 
 
-def choose(only: Sequence[str], jobs: Sequence[Job]) -> list[Job]:
-    """The jobs of some parts ("walks"), or those whose name begins with what is given ("accuracy/ball-2")."""
-    for name in only:
-        if not any(_chosen(job, name) for job in jobs):
-            parts = ", ".join(dict.fromkeys(job.part for job in jobs))
-            raise ValueError(
-                f"there is no part or job {name!r}; parts: {parts}, or the start of a job: accuracy/ball-2."
-            )
-    return [job for job in jobs if not only or any(_chosen(job, name) for name in only)]
-
-
-def _chosen(job: Job, name: str) -> bool:
-    return job.part == name or ("/" in name and f"{job.part}/{job.name}".startswith(name))
-
-
 def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -> int:
     """Run what is missing of the chosen jobs, redraw all figures, and say what is there."""
-    small.check(options)
     points = None if options.steps is None else int(options.steps)
-    chosen = choose(options.only, plan(options.seeds, points))
-    folder = options.folder or FOLDER
-    small.reproduce(chosen, folder, options, lambda: draw(folder, options.figures or FIGURES), say)
+    folder, jobs = options.folder or FOLDER, plan(options.seeds, points)
+    chosen = small.reproduce(jobs, folder, options, lambda: draw(folder, options.figures or FIGURES), say)
     if old := older(small.collect(chosen, folder)):
         say(f"{len(old)} results are of an older estimator (delete their files to measure again), the first: {old[0]}")
     return 0

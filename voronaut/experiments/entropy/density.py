@@ -48,14 +48,6 @@ class Shape(NamedTuple):
         return np.concatenate(kept)[: n * dim].reshape(n, dim)
 
 
-def _wave(x: Floats) -> Floats:
-    return np.asarray(1 - 0.8 * np.cos(2 * np.pi * x))
-
-
-def _step(x: Floats) -> Floats:
-    return np.where(x < 0.5, 0.2, 1.8)
-
-
 def _islands(x: Floats) -> Floats:
     """Two smooth hills of width 0.3 with nothing between and around them."""
     hills = [np.where(np.abs(x - c) < 0.15, 1 + np.cos(np.pi * (x - c) / 0.15), 0.0) / 0.6 for c in (0.25, 0.75)]
@@ -63,8 +55,8 @@ def _islands(x: Floats) -> Floats:
 
 
 SHAPES = {
-    "wave": Shape("wave", "all conditions hold", _wave, 1.8),
-    "step": Shape("step", "the density jumps", _step, 1.8),
+    "wave": Shape("wave", "all conditions hold", lambda x: 1 - 0.8 * np.cos(2 * np.pi * x), 1.8),
+    "step": Shape("step", "the density jumps", lambda x: np.where(x < 0.5, 0.2, 1.8), 1.8),
     "islands": Shape("islands", "the density is 0 on part of the space", _islands, 2 / 0.6),
 }
 

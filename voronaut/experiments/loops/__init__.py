@@ -81,27 +81,12 @@ def plan(seeds: Sequence[int] = SEEDS, steps: int | None = None) -> list[Job]:
 
 def reproduce(options: argparse.Namespace, say: Say = print) -> int:
     """`voronaut reproduce loops`: run what is missing of what --only names (mountain-car, pair, door-key/kme…)."""
-    small.check(options)
-    seeds = SEEDS if options.seeds is None else options.seeds
-    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    seeds = SEEDS if options.seeds is None else range(options.seeds)
     every = plan(seeds, None if options.steps is None else int(options.steps))
-    today = [job for job in every if _method(job) not in OLD]
-    chosen = [job for job in today if not options.only or any(_is(job, name) for name in options.only)]
-    for name in options.only or ():
-        if not any(_is(job, name) for job in today):
-            parts = dict.fromkeys(f"{job.part}/{_method(job)}" for job in today)
-            raise ValueError(f"--only {name} fits no run; there are {', '.join(parts)}.")
+    today = [job for job in every if small.method_of(job) not in OLD]
     folder = options.folder or FOLDER
-    small.reproduce(chosen, folder, options, lambda: draw(folder, options.figures or FIGURES), say)
+    small.reproduce(today, folder, options, lambda: draw(folder, options.figures or FIGURES), say)
     return 0
-
-
-def _is(job: Job, name: str) -> bool:
-    return name in (job.part, _method(job), f"{job.part}/{_method(job)}")
-
-
-def _method(job: Job) -> str:
-    return job.name.rpartition("-")[0]
 
 
 def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:

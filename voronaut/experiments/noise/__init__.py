@@ -69,23 +69,12 @@ def plan(seeds: int | None = None, steps: float | None = None) -> list[Job]:
 
 def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -> int:
     """Train what is missing and print the table."""
-    small.check(options)
     if options.draw:
         raise ValueError("noise has no --draw: its table is drawn every time.")
-    folder, jobs = options.folder or FOLDER, choose(options.only, plan(options.seeds, options.steps))
-    if not options.status:
-        small.run(jobs, folder, budget=options.budget, processes=options.processes, say=say)
-    say(small.status(jobs, folder))
+    folder = options.folder or FOLDER
+    small.reproduce(plan(options.seeds, options.steps), folder, options, lambda: [], say)
     say(computed(folder)["noise"])
     return 0
-
-
-def choose(only: list[str], jobs: list[Job]) -> list[Job]:
-    """The jobs that begin with what is given: "noise-20", "noise-0/whole", "noise-20/views-3"."""
-    for name in only:
-        if not any(f"{job.part}/{job.name}".startswith(name) for job in jobs):
-            raise ValueError(f"there is no job {name!r}; they are called {jobs[0].part}/{jobs[0].name} and so on.")
-    return [job for job in jobs if not only or any(f"{job.part}/{job.name}".startswith(name) for name in only)]
 
 
 def computed(folder: Path = FOLDER) -> dict[str, str]:

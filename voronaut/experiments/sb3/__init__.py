@@ -34,11 +34,6 @@ PLAN = Plan(
 )
 
 
-def beside(plan: Plan) -> drawing.Runs:
-    """Our own trainer's runs of the same methods up to the same step."""
-    return exploration.beside(plan, methods=METHODS)
-
-
 def run(plan: Plan, *, budget: float | None = None, say: sweep.Say = print, quiet: bool = False) -> bool:
     """Run what is missing, one run after another, until all is done (True) or the budget in seconds is spent (False).
 
@@ -82,7 +77,8 @@ def reproduce(options: argparse.Namespace) -> int:
 
 def draw(plan: Plan = PLAN, figures: Path = FIGURES, say: sweep.Say = print) -> list[Path]:
     """sb3.png: every seed of Stable-Baselines3 as a line over the interval of our own."""
-    runs, ours, path = sweep.used(plan, say), beside(plan), figures / "sb3.png"
+    runs, ours = sweep.used(plan, say), exploration.beside(plan, methods=METHODS)
+    path = figures / "sb3.png"
     with figure(path, columns=len(drawing.CURVES), size=(13, 3.9)) as panels:
         for axes, (key, text) in zip(panels, drawing.CURVES.items(), strict=True):
             for method, some in drawing.in_order(ours):
@@ -122,7 +118,7 @@ SCORES: dict[str, tuple[drawing.Score, str]] = {
 
 def computed(plan: Plan = PLAN) -> dict[str, str]:
     """Both trainers beside each other, every seed."""
-    runs, ours, rows = sweep.collect(plan)[0][CELL], beside(plan), []
+    runs, ours, rows = sweep.collect(plan)[0][CELL], exploration.beside(plan, methods=METHODS), []
     for method in METHODS:
         for trainer, some in (("Stable-Baselines3", runs[method]), ("ours", ours[method])):
             texts = [_cell(some, *score) for score in SCORES.values()] if some else [drawing.NOT_RUN, "", "", "", ""]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.helpers.missing import pip
+from voronaut.helpers.missing import pip, require
 from voronaut.tasks.backends.render import choose_renderer, frame, impossible
-from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, require, sparse
+from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, sparse
 from voronaut.tasks.table import EPISODE_STEPS, Task
 
 

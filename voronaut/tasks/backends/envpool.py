@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.helpers.machine import cores
+from voronaut.helpers.missing import require
 from voronaut.tasks.backends.tape import Tape
-from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, require, sparse
+from voronaut.tasks.base import Array, State, Step, bounded, check_fits, env_seeds, sparse
 from voronaut.tasks.table import EPISODE_STEPS, Task
 
 
@@ -114,8 +115,9 @@ class EnvpoolTask:
         self._pool = self._make_pool()
 
     def _make_pool(self) -> Any:
+        words = (self._task.domain, *self._task.task.split("_"))
         return _registration().make_gymnasium(
-            _pool_id(self._task),
+            "".join(word.capitalize() for word in words) + "-v1",
             num_envs=self.num_envs,
             seed=env_seeds(self._seeds, self._envs_per_seed, self._generation),
             num_threads=min(self.num_envs, self._threads or cores()),
@@ -157,7 +159,3 @@ def _registration() -> ModuleType:
         sys.modules["envpool.entry"] = ModuleType("envpool.entry")
     importlib.import_module("envpool.mujoco.dmc.registration")
     return importlib.import_module("envpool.registration")
-
-
-def _pool_id(task: Task) -> str:
-    return "".join(word.capitalize() for word in (task.domain, *task.task.split("_"))) + "-v1"

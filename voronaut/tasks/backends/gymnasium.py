@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.tasks.base import Array, State, Step, bounded, env_seeds, require
+from voronaut.helpers.missing import require
+from voronaut.tasks.base import Array, State, Step, bounded, env_seeds
 
 PREFIXES = ("gym:", "env:")  # an id; module:name of a function that makes an environment
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}

@@ -167,9 +167,9 @@ def walls(plan: Plan) -> list[tuple[tuple[float, float], tuple[float, float]]]:
     return lines
 
 
-def picture(plan: Plan, at: NDArray[np.float64], size: int = 64) -> NDArray[np.uint8]:
-    """The maze from above (height, width, 3), `size` pixels per cell: walls black, goal green, the point blue."""
-    rows, columns = plan.progress.shape
+def picture(plan: Plan, at: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """The maze from above (height, width, 3): walls black, goal green, the point blue."""
+    (rows, columns), size = plan.progress.shape, 64  # pixels of a cell
     canvas = np.full((rows * size, columns * size, 3), 255, np.uint8)
 
     def pixel(x: float, y: float) -> tuple[int, int]:

@@ -28,8 +28,11 @@ def choose_renderer() -> None:
 
     Left alone it would settle on GLFW, which imports without a display and then cannot draw.
     """
-    _triton_first()
-    if "MUJOCO_GL" in os.environ or "dm_control._render" in sys.modules or not _headless():
+    # Triton comes before an OpenGL library: after Mesa's LLVM its import, when torch makes an optimiser, is a crash.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton")
+    shown = not sys.platform.startswith("linux") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if "MUJOCO_GL" in os.environ or "dm_control._render" in sys.modules or shown:
         return
     for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
         if ctypes.util.find_library(library):
@@ -38,22 +41,9 @@ def choose_renderer() -> None:
     raise impossible()
 
 
-def frame(physics: Any, camera: int = 0, height: int = HEIGHT, width: int = WIDTH) -> NDArray[np.uint8]:
+def frame(physics: Any, camera: int) -> NDArray[np.uint8]:
     """What a camera of the model sees, (height, width, 3)."""
     try:
-        return np.asarray(physics.render(height, width, camera_id=camera), np.uint8)
+        return np.asarray(physics.render(HEIGHT, WIDTH, camera_id=camera), np.uint8)
     except Exception as error:  # each OpenGL library fails with a class of its own
         raise impossible() from error
-
-
-def _triton_first() -> None:
-    """Import Triton, where there is one, before an OpenGL library: after Mesa's LLVM that is a segmentation fault.
-
-    torch imports it when it makes an optimiser.
-    """
-    with contextlib.suppress(ImportError):
-        importlib.import_module("triton")
-
-
-def _headless() -> bool:
-    return sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

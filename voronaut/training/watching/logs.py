@@ -13,11 +13,6 @@ NAME = "progress.jsonl"
 REPAIR = "Repair it, or begin again: --restart."
 
 
-def jsonable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers that JSON has no name for (NaN, infinities) become null."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
-
-
 class RunLog:
     """The log of one run. `kept` lines from before a resume stay; later ones are forgotten."""
 
@@ -34,9 +29,10 @@ class RunLog:
         self._board = Board(folder, rows[-1]["env_steps"] + 1 if rows else 0, learner)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add one rollout."""
+        """Add one rollout; numbers that JSON has no name for (NaN, infinities) become null."""
+        plain = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
         with self.path.open("a") as file:
-            file.write(json.dumps(jsonable(row)) + "\n")
+            file.write(json.dumps(plain) + "\n")
         self._board.write(row)
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """Weights & Biases, for those who ask for it: one run there per run here, with the numbers of progress.jsonl."""
 
-import importlib
 import os
 import uuid
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from voronaut.helpers import files
-from voronaut.helpers.missing import missing
+from voronaut.helpers.missing import require
 from voronaut.training.config import Config
 from voronaut.training.watching.board import scalars
 from voronaut.training.watching.progress import Report, Rows
@@ -21,7 +20,7 @@ IDENTITY = "wandb_id.txt"
 @contextmanager
 def send(config: Config, out: Path, project: str) -> Iterator[Report]:
     """A function to be called after each rollout with its number and rows. The runs begin with the first call."""
-    wandb, runs = _library(), list[Any]()
+    wandb, runs = require("wandb", "wandb"), list[Any]()
 
     def report(done: int, rows: Rows) -> None:
         if not runs:
@@ -37,13 +36,6 @@ def send(config: Config, out: Path, project: str) -> Iterator[Report]:
     finally:
         for run in runs:
             run.finish(exit_code=int(failed))
-
-
-def _library() -> ModuleType:
-    try:
-        return importlib.import_module("wandb")
-    except ModuleNotFoundError as error:
-        raise missing(error, {"wandb"}, "wandb", "wandb") from error
 
 
 def _begin(wandb: ModuleType, config: Config, out: Path, project: str) -> list[Any]:

@@ -23,13 +23,13 @@ METHODS = {
 
 
 def draw(found: Results, figures: Path) -> list[Path]:
-    """Everything in this file."""
-    return [one(found, figures) for one in (draw_data, draw_accuracy, draw_memory)]
+    """data.png; and by law accuracy.png, at the most points a method could take, and memory.png, at equal memory."""
+    by_law = {"accuracy.png": "error", "memory.png": "error_kept"}
+    return [_data(found, figures / "data.png"), *(_by_law(found, figures / name, key) for name, key in by_law.items())]
 
 
-def draw_data(found: Results, figures: Path) -> Path:
-    """data.png: median absolute error over the ten laws, everybody at the same points."""
-    path = figures / "data.png"
+def _data(found: Results, path: Path) -> Path:
+    """Median absolute error over the ten laws, everybody at the same points."""
     with figure(path, columns=len(run.DIMS), size=(14, 3.6)) as grid:
         for axes, dim in zip(grid, run.DIMS, strict=True):
             for method, (color, label) in METHODS.items():
@@ -52,17 +52,8 @@ def medians(found: Results, dim: int, method: str) -> dict[int, float]:
     return {points: float(np.median(sizes)) for points, sizes in told.items() if len(sizes) == len(run.NAMES)}
 
 
-def draw_accuracy(found: Results, figures: Path) -> Path:
-    """accuracy.png: absolute error in nats by law and dimension, each method at the most points it could take."""
-    return _by_law(found, figures / "accuracy.png", "error")
-
-
-def draw_memory(found: Results, figures: Path) -> Path:
-    """memory.png: the same where every method may keep no more numbers than the estimator does."""
-    return _by_law(found, figures / "memory.png", "error_kept")
-
-
 def _by_law(found: Results, path: Path, key: str) -> Path:
+    """Absolute error in nats by law and dimension."""
     with figure(path, columns=len(run.DIMS), size=(14, 5.4)) as grid:
         for axes, dim in zip(grid, run.DIMS, strict=True):
             for shift, (method, (color, label)) in enumerate(METHODS.items()):

@@ -26,9 +26,10 @@ POINTS_KEPT = 6 * CLUSTERS  # as many rows as the estimator's 6 k d floats hold
 TARGETS = {2: 0.02, 8: 0.05, 17: 0.10, 64: 0.30}  # median absolute error over laws
 
 
-def older(found: Results, version: int = ESTIMATOR_VERSION) -> list[str]:
+def older(found: Results) -> list[str]:
     """Results of an estimator before this version."""
-    return [name for name, result in found.items() if result.get("estimator", version) < version]
+    now = ESTIMATOR_VERSION
+    return [name for name, result in found.items() if result.get("estimator", now) < now]
 
 
 def stream(law: Law, points: int, seed: int) -> Any:
