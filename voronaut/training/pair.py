@@ -146,18 +146,19 @@ def learn(
     earned = (1.0, settings.explorer_task)
     rewards = jnp.stack([own * task + share * extra for own, share in zip(earned, weights, strict=False)], axis=1)
 
-    def step(agents: sac.Agent, given: tuple[sac.Batch, Array]) -> tuple[sac.Agent, sac.Stats]:
-        batch, keys = given
+    def step(before: tuple[sac.Agent, sac.Stats], given: tuple[sac.Batch, Array]) -> tuple[Any, None]:
+        (agents, _), (batch, keys) = before, given
 
         def one(agent: sac.Agent, rewards: Array, key: Array) -> tuple[sac.Agent, sac.Stats]:
             return sac.learn(agent, batch._replace(rewards=rewards), key, settings.agent)
 
-        return jax.vmap(one)(agents, batch.rewards, keys)
+        return jax.vmap(one)(agents, batch.rewards, keys), None
 
     keys = jax.random.split(key, (settings.gradient_steps, len(weights)))
-    agents, stats = jax.lax.scan(step, run.agents, (sac.Batch(first, windows.actions, rewards, last, discounts), keys))
-    after = run._replace(agents=agents, deviation=deviation, batches=batches)
-    return after, Stats(jax.tree.map(lambda each: each[-1], stats), bonus.mean())
+    nothing = sac.Stats(*[jnp.zeros(len(weights), run.deviation.dtype)] * len(sac.Stats._fields))
+    given = sac.Batch(first, windows.actions, rewards, last, discounts), keys
+    (agents, stats), _ = jax.lax.scan(step, (run.agents, nothing), given)  # the last stats alone are wanted
+    return run._replace(agents=agents, deviation=deviation, batches=batches), Stats(stats, bonus.mean())
 
 
 class Programs(NamedTuple):
