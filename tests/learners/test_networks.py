@@ -1,10 +1,13 @@
 """How weights are drawn, and what a network is."""
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from voronaut.learners import networks
+from voronaut.learners import networks, runs
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(2, 5), (5, 2), (3, 3)])
@@ -34,3 +37,29 @@ def test_a_layer_is_w_x_plus_b_and_the_last_is_linear() -> None:
     layers = tuple(networks.Layer(np.array([[2.0]]), np.array([bias])) for bias in (1.0, -7.0))
     x = jnp.array([[0.5], [-3.0]])  # 2 and -5, made positive; then 4 - 7 and 10 - 7
     np.testing.assert_allclose(networks.forward(layers, x, jnp.abs), [[-3.0], [3.0]])
+
+
+# ---- many networks that see the same ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accelerator", [False, True])
+def test_stacked_networks_give_what_each_gives_by_itself(monkeypatch: pytest.MonkeyPatch, accelerator: bool) -> None:
+    monkeypatch.setattr(networks, "on_accelerator", lambda: accelerator)
+    rng = np.random.default_rng(0)
+    each = [networks.net(rng, (5, 8, 2), 1.0) for _ in range(3)]
+    shared = {"x": rng.normal(size=(7, 5)), "unused": ()}
+
+    def out(layers: Any, shared: Any) -> Any:
+        return networks.forward(layers, shared["x"], jnp.tanh)
+
+    together = networks.side_by_side(out, runs.stack(each), shared)
+    np.testing.assert_allclose(together, [out(one, shared) for one in each], rtol=1e-5)
+
+
+def test_a_gpu_runs_small_programs_at_once_only_where_xla_knows_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    uncached = runs.options.__wrapped__
+    assert uncached() is None  # on a CPU
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert uncached() == runs.CONCURRENT  # which this XLA knows, on whatever device
+    monkeypatch.setattr(runs, "CONCURRENT", {"xla_gpu_no_such_option": "CONCURRENT"})
+    assert uncached() is None

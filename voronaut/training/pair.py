@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voronaut.learners import runs, sac
-from voronaut.learners.networks import Array
+from voronaut.learners.networks import Array, side_by_side
 from voronaut.training import replay
 
 Floats = NDArray[np.float32]
@@ -149,10 +149,11 @@ def learn(
     def step(before: tuple[sac.Agent, sac.Stats], given: tuple[sac.Batch, Array]) -> tuple[Any, None]:
         (agents, _), (batch, keys) = before, given
 
-        def one(agent: sac.Agent, rewards: Array, key: Array) -> tuple[sac.Agent, sac.Stats]:
-            return sac.learn(agent, batch._replace(rewards=rewards), key, settings.agent)
+        def one(own: tuple[sac.Agent, Array, Array], shared: sac.Batch) -> tuple[sac.Agent, sac.Stats]:
+            agent, rewards, key = own
+            return sac.learn(agent, shared._replace(rewards=rewards), key, settings.agent)
 
-        return jax.vmap(one)(agents, batch.rewards, keys), None
+        return side_by_side(one, (agents, batch.rewards, keys), batch._replace(rewards=())), None
 
     keys = jax.random.split(key, (settings.gradient_steps, len(weights)))
     nothing = sac.Stats(*[jnp.zeros(len(weights), run.deviation.dtype)] * len(sac.Stats._fields))
@@ -191,8 +192,8 @@ def programs(
     return Programs(
         jax.jit(_keyed(functools.partial(act, shares=shares, settings=settings), 0)),
         jax.jit(_keyed(draw, 1)),
-        jax.jit(_keyed(taught, 2), donate_argnums=2),
-        jax.jit(_keyed(drawn_and_taught, 1, 2), donate_argnums=2),
+        jax.jit(_keyed(taught, 2), donate_argnums=2, compiler_options=runs.options()),
+        jax.jit(_keyed(drawn_and_taught, 1, 2), donate_argnums=2, compiler_options=runs.options()),
         jax.jit(jax.vmap(replay.insert), donate_argnums=0),
         jax.jit(jax.vmap(seen)),
     )
