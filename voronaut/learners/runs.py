@@ -3,11 +3,12 @@
 import functools
 import os
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 import numpy as np
+
+from voronaut.helpers.threads import share_out
 
 CONCURRENT = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
 
@@ -31,8 +32,7 @@ def for_each_run(function: Callable[..., Any], settings: Hashable, *stacked: Any
     one = program(function, settings, False)
     if len(runs) == 1:
         return stack([jax.device_get(one(*runs[0]))])
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return stack(list(pool.map(lambda run: jax.device_get(one(*run)), runs)))
+    return stack(share_out("runs", os.cpu_count() or 1, lambda run: jax.device_get(one(*run)), runs))
 
 
 @functools.cache

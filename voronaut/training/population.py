@@ -6,7 +6,6 @@ From a turn to the kernel: turn → Population.pay → pay_stack → Stack.rewar
 import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from voronaut.bonuses import bonus_class
 from voronaut.bonuses.base import Bonus, SideBySide
 from voronaut.bonuses.weight import Weight
 from voronaut.helpers.machine import cores
+from voronaut.helpers.threads import share_out
 from voronaut.training.checkpoint import nest, part
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ class Stack:
     def _each(self, act: Callable[[Any, NDArray[Any]], Any], states: Sequence[Any] | NDArray[Any]) -> list[Any]:
         if self.threads < 2:
             return [act(member, own) for member, own in zip(self.members, states, strict=True)]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(act, self.members, states))
+        return share_out("bonuses", self.threads, act, self.members, states)
 
 
 class Population:

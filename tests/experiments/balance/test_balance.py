@@ -55,6 +55,22 @@ def test_a_constant_coordinate_counts_for_nothing() -> None:
     assert (other.memory.centers[2] == 1e9).all()
 
 
+def test_cells_of_parts_are_those_of_the_whole() -> None:
+    states, learner = np.random.default_rng(0).normal(size=(9000, 3)), Learner(Choice(clusters=20), seed=0)
+    learner.update(states[:500])
+    parts, whole = (learner.cells(each) for each in (iter([states[:5000], states[5000:]]), [states]))
+    assert (parts.empty, parts.cv) == (whole.empty, whole.cv)
+    assert parts.distortion == pytest.approx(whole.distortion, rel=1e-12)
+
+
+def test_a_law_is_judged_by_as_many_fresh_states_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judge.FRESH % judge.PART == 0
+    monkeypatch.setattr(judge, "FRESH", 3 * judge.PART)
+    parts = list(judge.fresh_states("uniform, d = 2", 0))
+    assert sum(map(len, parts)) == judge.FRESH
+    assert len(np.unique(np.concatenate(parts), axis=0)) == judge.FRESH
+
+
 def test_streams_have_the_shape_of_rollouts() -> None:
     for make in streams.MADE.values():
         assert {states.shape[0] for states in make(0, 2)} == {streams.ROLLOUT}

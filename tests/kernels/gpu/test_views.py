@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels.gpu.there import DEVICE, needs_gpu, needs_triton, there, torch
 from voronaut import views as judge
-from voronaut.kernels.gpu import dispatch
+from voronaut.kernels.gpu import clouds, dispatch
 from voronaut.kernels.gpu import views as kernel
 from voronaut.kernels.rules import Rules
 
@@ -158,6 +158,20 @@ def test_rewards_are_the_reference(V: int, k: int, m: int, d: int, way: str) -> 
         error = 1e-12 if way == "float64" else 1e-5
         np.testing.assert_allclose(single, want, atol=error)
         np.testing.assert_allclose(together, weights @ want, atol=5 * error)
+
+
+@needs_triton
+@pytest.mark.parametrize("length", [1, 4, 30])
+def test_lists_of_any_length_pay_the_same(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are too short are known to be, also where clusters coincide; those with everything have an end."""
+    monkeypatch.setattr(clouds, "LENGTH", length)
+    which, views, states = world(3, 24, 2, 6, 80)
+    views[0].centers[5:] = views[0].centers[[5, 6] * 9 + [5]]
+    views[1].centers[:] = views[1].centers[0]
+    prepared = ready(which, views, "fused")
+    assert torch.isinf(prepared.clusters.end[:, :24]).all() == (length == 30)
+    _, got = paid(prepared, *there(np.ones(3), states), "fused")
+    np.testing.assert_allclose(got, wanted(which, views, states), atol=1e-5)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,5 +1,6 @@
 """Clusters that learn from rollouts: coordinates scaled, half of what is absorbed replayed, one compiled pass."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -66,16 +67,16 @@ class Learner:
         centers, handicap = self.memory.centers * self.inverse[:, None], loops.handicaps(self.memory, self.choice.rule)
         return float((between(centers.T, handicap) < 0).mean())
 
-    def cells(self, states: Floats) -> Cells:
-        """How the clusters as they are share these states out; distances in the scales of the last pass."""
+    def cells(self, parts: Iterable[Floats]) -> Cells:
+        """How the clusters as they are share all these states out; distances in the scales of the last pass."""
         centers, k = (self.memory.centers * self.inverse[:, None]).T, self.choice.clusters
         handicap, mass, spread = loops.handicaps(self.memory, self.choice.rule), np.zeros(k), 0.0
-        for part in np.array_split(states * self.inverse, max(1, len(states) // 4096)):
-            distances = cdist(part, centers)
+        for block in (each for states in parts for each in np.array_split(states, max(1, len(states) // 4096))):
+            distances = cdist(block * self.inverse, centers)
             winner = (distances + handicap).argmin(axis=1)
             mass += np.bincount(winner, minlength=k)
-            spread += float((distances[np.arange(len(part)), winner] ** 2).sum())
-        return Cells(float((mass == 0).mean()), float(mass.std() / mass.mean()), spread / len(states))
+            spread += float((distances[np.arange(len(block)), winner] ** 2).sum())
+        return Cells(float((mass == 0).mean()), float(mass.std() / mass.mean()), spread / float(mass.sum()))
 
     def _measure(self, states: Floats) -> None:
         """Per rollout: mean, variance and mean step of every coordinate."""

@@ -7,6 +7,7 @@ Minima are taken over the bits of the floats: non-negative floats sort like the 
 compilers vectorise the minimum of integers but not that of floats (measured: five times faster at 300 clusters).
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +42,9 @@ def padded(clusters: int) -> int:
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """An empty array that starts at a cache line: vectors that straddle two cost a fifth of the speed (measured)."""
-    size = int(np.prod(shape)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + 64, np.uint8)
-    first = -memory.ctypes.data % 64
+    first = -memory.__array_interface__["data"][0] % 64  # `.ctypes.data` is the same and takes a few microseconds
     return memory[first : first + size].view(dtype).reshape(shape)
 
 

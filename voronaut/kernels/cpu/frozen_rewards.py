@@ -5,10 +5,10 @@ bounds; and where many stand at one point or follow one cluster, `stewart` does 
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from voronaut.helpers.threads import share_out
 from voronaut.kernels.compiled import compiled, inlined, reordered
 from voronaut.kernels.cpu.assignment import Prepared, room_of, seen_by
 from voronaut.kernels.cpu.bounds import (
@@ -175,5 +175,4 @@ def spread(work: Callable[[slice], None], count: int, threads: int) -> None:
     if threads == 1:
         return work(slice(0, count))
     cuts = np.linspace(0, count, threads + 1, dtype=int)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, map(slice, cuts[:-1], cuts[1:])))
+    share_out("rewards", threads, work, map(slice, cuts[:-1], cuts[1:]))

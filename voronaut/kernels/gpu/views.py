@@ -13,11 +13,11 @@ from torch import Tensor
 
 from voronaut.kernels.gpu import dispatch, plain
 from voronaut.kernels.gpu import prepared as ready
+from voronaut.kernels.gpu.clouds import Cloud, cloud
 from voronaut.kernels.rules import Rules
 from voronaut.views import BESIDE, CLIP, CROWDED, FADE, RATE, STEP
 
 BLOCK = 2**22  # distances of states to the centers of one view that plain torch works out at once
-PAIRS = 2**24  # differences between centers that are worked out at once
 HELD = 2**16  # numbers that a program can hold of a view, at most: all its centers, filled up to powers of two
 MOST = 2**15  # clusters: rank and index share a word
 
@@ -46,15 +46,6 @@ class Line(NamedTuple):
     centers: Tensor  # (V, k)
     middles: Tensor  # (V, W) between neighbours, +inf from k − 1 on; W is a power of two
     spacing: Tensor  # (V, k + 3) between neighbours j − 2 and j − 1, +inf where one is missing
-
-
-class Cloud(NamedTuple):
-    """Clusters of several coordinates, padded to a multiple of 16."""
-
-    centers: Tensor  # (V, m, width), zeros in the padding
-    gap: Tensor  # (V, width), 0 in the padding
-    second: Tensor  # (V, width): the gap were the nearest cluster not there
-    nearest: Tensor  # (V, width) int32, −1 in the padding
 
 
 class Prepared(NamedTuple):
@@ -106,24 +97,6 @@ def line(centers: Tensor) -> Line:
     middles = ready.pad((wide[:, 1:] + wide[:, :-1]) / 2, power_above(k), math.inf)
     spacing = torch.nn.functional.pad(wide.diff(dim=1), (2, 2), value=math.inf)
     return Line(centers, middles.to(centers.dtype), spacing.to(centers.dtype))
-
-
-def cloud(centers: Tensor) -> Cloud:
-    """Centers (V, k, m) with their gaps, O(V k² m)."""
-    _, k, m = centers.shape
-    parts = [neighbours(some.double()) for some in torch.split(centers, max(1, PAIRS // (k * k * m)))]
-    gap, second, nearest = (torch.cat(each) for each in zip(*parts, strict=True))
-    width = -(-k // 16) * 16
-    gap, second = (ready.pad(a.to(centers.dtype), width, 0.0) for a in (gap, second))
-    return Cloud(ready.pad(centers.transpose(1, 2), width, 0.0), gap, second, ready.pad(nearest.int(), width, -1))
-
-
-def neighbours(centers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance to the nearest other center, to the second nearest (+inf if there is none), and the nearest, (V, k)."""
-    apart = (centers[:, :, None] - centers[:, None]).square().sum(dim=3).sqrt()
-    apart.diagonal(dim1=1, dim2=2).fill_(math.inf)
-    two = apart.topk(2, dim=2, largest=False)
-    return two.values[:, :, 0], two.values[:, :, 1], two.indices[:, :, 0]  # of two clusters the second is itself: +inf
 
 
 # Rewards
@@ -211,7 +184,7 @@ def line_rewards(view: Line, states: Tensor, step_size: float) -> Tensor:
 def cloud_rewards(view: Cloud, states: Tensor, step_size: float) -> Tensor:
     """Rewards (V, n) of (V, n, m) states, over all clusters of one view after the other."""
     paid = []
-    for centers, gap, second, nearest, own in zip(*view, states, strict=True):
+    for centers, gap, second, nearest, own in zip(*view[:4], states, strict=True):
         places, padding = centers.double().t(), nearest < 0
         chosen = plain.first_min(plain.distances(own, places, torch.float64).masked_fill(padding, math.inf))
         center = places[chosen]

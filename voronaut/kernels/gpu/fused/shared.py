@@ -19,6 +19,16 @@ def state_column(X, off, ok, SHIFT, MIDDLE, p, CT):
 
 
 @triton.jit
+def coordinate(X, off, inside, MEAN, SCALE, column, clip):
+    """One coordinate of some states, float32, in the frame if there is one."""
+    x = tl.load(X + off + column, mask=inside, other=0.0)
+    if MEAN is not None:  # in float64, so that neither offset nor unit costs precision
+        x = (x.to(tl.float64) - tl.load(MEAN + column)) * tl.load(SCALE + column)
+        x = tl.minimum(tl.maximum(x.to(tl.float32), -clip), clip)
+    return x.to(tl.float32)
+
+
+@triton.jit
 def some_rows(X, n, stride: tl.constexpr, BN: tl.constexpr, FULL: tl.constexpr):
     """This program's BN states: their place, the first row, offsets, which are there, and which are its own.
 
@@ -103,6 +113,12 @@ def concave(gap, floor, LOG: tl.constexpr):
     else:
         worth = tl.sqrt(tl.maximum(gap, 0.0))
     return worth
+
+
+@triton.jit
+def worth(after, before):
+    """√after − √before; what did not change is worth exactly nothing."""
+    return tl.where(after == before, 0.0, concave(after, 0.0, False) - concave(before, 0.0, False))
 
 
 @triton.jit

@@ -2,7 +2,7 @@
 
 1. `line_kernel`: views of one coordinate. The winner is the number of middles below a state, found by halving, and
    three gaps change.
-2. `cloud_kernel`: views of a few coordinates, tiles of states × clusters, twice: the winner, then the gaps.
+2. `clouds.cloud_kernel`: views of a few coordinates. The winner is sought among all, and a list has what changes.
 3. `walk_kernel`: `views.absorb` of one state after the other; a program holds all clusters of a view in registers.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
@@ -15,7 +15,9 @@ import triton.language as tl
 from torch import Tensor
 
 from voronaut import views as judge
-from voronaut.kernels.gpu.fused.shared import concave, lowest
+from voronaut.kernels.gpu.clouds import Cloud
+from voronaut.kernels.gpu.fused import clouds
+from voronaut.kernels.gpu.fused.shared import coordinate, worth
 from voronaut.kernels.gpu.views import Frame, Line, Prepared, Views, power_above
 
 FADE, RATE, CLIP = tl.constexpr(judge.FADE), tl.constexpr(judge.RATE), tl.constexpr(judge.CLIP)
@@ -42,7 +44,7 @@ def pay_each(prepared: Prepared, states: Tensor, good: Tensor, step_size: float,
 
 def block_of(prepared: Prepared) -> int:
     """States of a program."""
-    return 128 if isinstance(prepared.clusters, Line) else 32
+    return 128 if isinstance(prepared.clusters, Line) else clouds.STATES
 
 
 def launch(
@@ -62,23 +64,16 @@ def launch(
         wide = clusters.middles.shape[1]
         line_kernel[grid](*given, *contiguous(clusters), **sizes, W=wide, LOG=wide.bit_length() - 1, num_warps=4)
     else:
-        cloud_kernel[grid](*given, *contiguous(clusters), **sizes, m=m, WIDTH=clusters[1].shape[1], num_warps=2)
+        assert isinstance(clusters, Cloud)
+        _, entries, _, wide = clusters.lists.shape
+        sizes |= {"m": m, "WIDTH": wide, "T": entries - 1, "UNROLL": max(1, clouds.AT_ONCE // power_above(m))}
+        clouds.cloud_kernel[grid](*given, *contiguous(clusters), **sizes, num_warps=clouds.WARPS)
     return out
 
 
 def contiguous(tensors: Any) -> list[Tensor]:
     """As a program reads them."""
     return [each.contiguous() for each in tensors]
-
-
-@triton.jit
-def coordinate(X, off, inside, MEAN, SCALE, column, clip):
-    """One coordinate of some states, float32, in the frame if there is one."""
-    x = tl.load(X + off + column, mask=inside, other=0.0)
-    if MEAN is not None:  # in float64, so that neither offset nor unit costs precision
-        x = (x.to(tl.float64) - tl.load(MEAN + column)) * tl.load(SCALE + column)
-        x = tl.minimum(tl.maximum(x.to(tl.float32), -clip), clip)
-    return x.to(tl.float32)
 
 
 @triton.jit
@@ -107,77 +102,6 @@ def line_kernel(
         total += tl.load(WEIGHTS + v) * (own + below + above)
     good = tl.load(GOOD + rows, mask=inside, other=0) != 0
     tl.store(OUT + group.to(tl.int64) * n + rows, tl.where(good, total, 0.0), mask=inside)
-
-
-@triton.jit
-def worth(after, before):
-    """√after − √before; what did not change is worth exactly nothing."""
-    return tl.where(after == before, 0.0, concave(after, 0.0, False) - concave(before, 0.0, False))
-
-
-@triton.jit
-def cloud_kernel(
-    X, GOOD, MEAN, SCALE, COLUMNS, WEIGHTS, OUT, CENTERS, GAP, SECOND, NEAREST, n, d, count, per, clip, alpha,
-    k: tl.constexpr, m: tl.constexpr, WIDTH: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
-    """Rewards of BN states in some views of m coordinates. OUT: OUT (groups, n)."""
-    rows, group = tl.program_id(0) * BN + tl.arange(0, BN), tl.program_id(1)
-    inside = rows < n
-    off = rows.to(tl.int64) * d
-    total = tl.zeros((BN,), tl.float32)
-    for v in range(group * per, tl.minimum(group * per + per, count)):
-        places, gaps, x = CENTERS + v * m * WIDTH, v * WIDTH, ()
-        for p in tl.static_range(m):
-            own = coordinate(X, off, inside, MEAN, SCALE, tl.load(COLUMNS + v * m + p), clip)
-            x = x + (own,)  # type: ignore[assignment]  # noqa: RUF005
-        i = winners(x, places, k, m, WIDTH, BN)
-        worth_more = gained(x, places, GAP + gaps, SECOND + gaps, NEAREST + gaps, i, alpha, k, m, WIDTH, BN)
-        total += tl.load(WEIGHTS + v) * worth_more
-    good = tl.load(GOOD + rows, mask=inside, other=0) != 0
-    tl.store(OUT + group.to(tl.int64) * n + rows, tl.where(good, total, 0.0), mask=inside)
-
-
-@triton.jit
-def winners(x, CENTERS, k: tl.constexpr, m: tl.constexpr, WIDTH: tl.constexpr, BN: tl.constexpr):
-    """argmin_i ‖s − μ_i‖, the lowest index on a tie, (BN,)."""
-    best = tl.full((BN, 16), float("inf"), tl.float32)
-    where = tl.full((BN, 16), 2147483647, tl.int32)
-    for start in range(0, WIDTH, 16):
-        cols = start + tl.arange(0, 16)
-        square = tl.zeros((BN, 16), tl.float32)
-        for p in tl.static_range(m):
-            apart = x[p][:, None] - tl.load(CENTERS + p * WIDTH + cols)[None, :]
-            square += apart * apart
-        nearer = (square < best) & (cols < k)[None, :]
-        where = tl.where(nearer, cols[None, :], where)
-        best = tl.where(nearer, square, best)
-    _least, chosen = lowest(best, where)
-    return tl.minimum(chosen, k - 1)  # a NaN has no nearest, and must not read elsewhere
-
-
-@triton.jit
-def gained(
-    x, CENTERS, GAP, SECOND, NEAREST, i, alpha,
-    k: tl.constexpr, m: tl.constexpr, WIDTH: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
-    """What the gaps are worth after center i has moved, less before, (BN,)."""
-    least = tl.full((BN, 16), float("inf"), tl.float32)
-    total = tl.zeros((BN, 16), tl.float32)
-    for start in range(0, WIDTH, 16):
-        cols = start + tl.arange(0, 16)
-        square = tl.zeros((BN, 16), tl.float32)
-        for p in tl.static_range(m):
-            mine = tl.load(CENTERS + p * WIDTH + i)
-            step = alpha * (x[p] - mine)
-            apart = step[:, None] + (mine[:, None] - tl.load(CENTERS + p * WIDTH + cols)[None, :])
-            square += apart * apart
-        other = (cols[None, :] != i[:, None]) & (cols < k)[None, :]
-        moved = tl.where(other, tl.sqrt(square), float("inf"))
-        least = tl.minimum(least, moved)
-        gap, second = tl.load(GAP + cols)[None, :], tl.load(SECOND + cols)[None, :]
-        reach = tl.where(tl.load(NEAREST + cols)[None, :] == i[:, None], second, gap)
-        total += tl.where(other, worth(tl.minimum(reach, moved), gap), 0.0)
-    return tl.sum(total, 1) + worth(tl.min(least, 1), tl.load(GAP + i))
 
 
 def update(views: Views, states: Tensor, total: Tensor, step_size: float) -> Views:
