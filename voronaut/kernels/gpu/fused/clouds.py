@@ -13,7 +13,8 @@ import triton.language as tl
 from voronaut.kernels.gpu.clouds import FACTS
 from voronaut.kernels.gpu.fused.shared import coordinate, worth
 
-STATES, WARPS = 64, 1  # of a program: with one warp nobody waits for another's longest list
+STATES, WARPS = 128, 1  # of a program: with one warp nobody waits for another's longest list
+PROGRAMS = 16896  # fewer leave processors idle: then views are shared out among more
 AT_ONCE = 16  # coordinates of centers that are asked for before any is used
 FACT = tl.constexpr(FACTS)
 

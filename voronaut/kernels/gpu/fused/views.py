@@ -22,7 +22,7 @@ from voronaut.kernels.gpu.views import Frame, Line, Prepared, Views, power_above
 
 FADE, RATE, CLIP = tl.constexpr(judge.FADE), tl.constexpr(judge.RATE), tl.constexpr(judge.CLIP)
 CROWDED, BESIDE = tl.constexpr(judge.CROWDED), tl.constexpr(judge.BESIDE)
-PROGRAMS = 1056  # fewer leave processors idle: then views are shared out among more
+STATES, PROGRAMS = 128, 1056  # views of one coordinate; more programs are sought for others, which wait more
 HELD = 1024  # numbers of a view that a warp holds: with more it would have to put some aside
 
 
@@ -30,8 +30,8 @@ def pay(
     prepared: Prepared, weights: Tensor, states: Tensor, good: Tensor, step_size: float, frame: Frame | None
 ) -> Tensor:
     """Σ_v w_v r_v, (n,)."""
-    count, block = len(prepared.columns), block_of(prepared)
-    groups = min(count, -(-PROGRAMS // -(-len(states) // block)))
+    count, (block, programs) = len(prepared.columns), shared_out(prepared)
+    groups = min(count, -(-programs // -(-len(states) // block)))
     return launch(prepared, weights, states, good, step_size, frame, groups=groups).sum(dim=0)
 
 
@@ -42,9 +42,9 @@ def pay_each(prepared: Prepared, states: Tensor, good: Tensor, step_size: float,
     return launch(prepared, ones, states, good, step_size, frame, groups=count)
 
 
-def block_of(prepared: Prepared) -> int:
-    """States of a program."""
-    return 128 if isinstance(prepared.clusters, Line) else clouds.STATES
+def shared_out(prepared: Prepared) -> tuple[int, int]:
+    """States of a program, and how many programs there should be at least."""
+    return (STATES, PROGRAMS) if isinstance(prepared.clusters, Line) else (clouds.STATES, clouds.PROGRAMS)
 
 
 def launch(
@@ -55,7 +55,7 @@ def launch(
     (count, m), n, clusters = prepared.columns.shape, len(states), prepared.clusters
     out = torch.empty(groups, n, dtype=torch.float32, device=states.device)
     mean, scale, clip = frame or (None, None, 0.0)
-    block, x = block_of(prepared), states.contiguous()
+    (block, _), x = shared_out(prepared), states.contiguous()
     grid = (-(-n // block), groups)
     given = (x, good, mean, scale, prepared.columns, weights.float().contiguous(), out)
     sizes: dict[str, Any] = {"n": n, "d": x.shape[1], "count": count, "per": -(-count // groups), "BN": block}
