@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.worlds import World, ambiguous, near_zero, worlds
 from voronaut import clusters as ref
 from voronaut.kernels import cpu
-from voronaut.kernels.cpu import assignment, bounds, dimensions, stewart
+from voronaut.kernels.cpu import assignment, bounds, dimensions, frozen_rewards, stewart
 from voronaut.kernels.rules import LOG, SQRT, Rules
 
 FLOOR = 0.01
@@ -254,7 +254,8 @@ def test_thousands_of_online_steps_stay_exact() -> None:
 
 
 @pytest.mark.parametrize("threads", [2, 3, 7])
-def test_threads_change_nothing(threads: int) -> None:
+def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frozen_rewards, "WORTH_A_THREAD", 1)
     rng = np.random.default_rng(0)
     prepared = cpu.prepare(rng.normal(size=(50, 17)).astype("f"), np.ones(50, np.int64), 1e-3)
     states = rng.normal(size=(1001, 17)).astype("f")

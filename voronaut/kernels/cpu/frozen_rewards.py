@@ -31,6 +31,8 @@ from voronaut.kernels.rules import Rules
 
 # With more followers than this, a vector loop over all clusters is cheaper than a distance for each of them.
 MANY = 64
+# States for each thread: starting one takes as long as a thousand states, and more while others keep the cores busy.
+WORTH_A_THREAD = 4096
 
 
 @inlined
@@ -171,8 +173,9 @@ def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) 
 
 
 def spread(work: Callable[[slice], None], count: int, threads: int) -> None:
-    """The work of 0 to count, in as many parts as there are threads."""
-    if threads == 1:
+    """The work of 0 to count, in as many parts as there are threads; fewer where there is little to do."""
+    threads = min(threads, count // WORTH_A_THREAD)
+    if threads < 2:
         return work(slice(0, count))
     cuts = np.linspace(0, count, threads + 1, dtype=int)
     with ThreadPoolExecutor(threads) as pool:
