@@ -87,6 +87,11 @@ def flatten(states: Any, dim: int) -> tuple[NDArray[Any], tuple[int, ...]]:
     return array.reshape(int(np.prod(array.shape[:-1])), dim), array.shape[:-1]
 
 
+def largest(dim: int, dtype: Any) -> float:
+    """A number beyond is bad: the squared length of a state would overflow `dtype`."""
+    return np.sqrt(np.finfo(dtype).max / (64 * dim))  # type: ignore[no-any-return]
+
+
 def read(
     states: Any, dim: int, *, on_bad: OnBad = "raise", dtype: Any = np.float32, shift: NDArray[np.float64] | None = None
 ) -> Batch:
@@ -97,7 +102,7 @@ def read(
     flat, shape = flatten(states, dim)
     if shift is not None and shift.any():
         flat = flat - shift.astype(flat.dtype)
-    limit = np.sqrt(np.finfo(dtype).max / (64 * dim))
+    limit = largest(dim, dtype)
     if -limit <= flat.min(initial=0) and flat.max(initial=0) <= limit:  # false for NaN too
         return Batch(np.ascontiguousarray(flat, dtype), None, shape)
     good = (np.abs(flat) <= limit).all(axis=1)
