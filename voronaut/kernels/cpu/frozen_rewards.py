@@ -4,6 +4,7 @@ What matters to the winner is in its short lists (`gaps`); where they do not rea
 bounds; and where many stand at one point or follow one cluster, `stewart` does it.
 """
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -33,6 +34,7 @@ from voronaut.kernels.rules import Rules
 MANY = 64
 # States for each thread: starting one takes as long as a thousand states, and more while others keep the cores busy.
 WORTH_A_THREAD = 4096
+LAST = threading.local()  # the room that each thread worked in
 
 
 @inlined
@@ -164,12 +166,19 @@ def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) 
     out, seen = np.empty(len(states), prepared.clusters.rows.dtype), seen_by(prepared, states)
 
     def work(part: slice) -> None:
-        room, own = room_of(prepared), states[part]
-        narrow, (clusters, shape, _) = columns(own, seen.dims), prepared
-        reward_rows(own, narrow, seen, clusters, shape, rules, room_for(*room), scratch(*room), out[part])
+        own, (clusters, shape, _) = states[part], prepared
+        reward_rows(own, columns(own, seen.dims), seen, clusters, shape, rules, *rooms(prepared), out[part])
 
     spread(work, len(states), threads)
     return out
+
+
+def rooms(prepared: Prepared) -> tuple[Room, Scratch]:
+    """Room for this thread's work: what it had last time, if that fits. Fresh room takes as long as 150 states."""
+    kind = room_of(prepared)
+    if getattr(LAST, "kind", None) != kind:
+        LAST.kind, LAST.rooms = kind, (room_for(*kind), scratch(*kind))
+    return LAST.rooms  # type: ignore[no-any-return]
 
 
 def spread(work: Callable[[slice], None], count: int, threads: int) -> None:
