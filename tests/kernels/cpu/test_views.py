@@ -220,9 +220,7 @@ def settled(dim: int, count: int, m: int, k: int, dtype: Any = np.float64) -> tu
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_change_nothing(
-    shape: tuple[int, int, int, int], dtype: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_change_nothing(shape: tuple[int, int, int, int], dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frozen_rewards, "WORTH_A_THREAD", 1)
     views, states = settled(*shape, dtype)
     prepared, weights = cpu.views.prepare(views), np.linspace(0.5, 2, len(views.columns))

@@ -47,7 +47,8 @@ def prepare(centers: Floats, counts: Ints, balance: float, alike: Floats | None 
 
     A few states (n, d) like those to come are worth the trial for many small batches. No result depends on them.
     """
-    clusters, dims = layout(centers, counts, balance), np.arange(centers.shape[1])
+    clusters = layout(centers, counts, balance)
+    dims: Ints = np.arange(centers.shape[1])
     if alike is not None:
         dims = choose(clusters.rows, clusters.centers, clusters.weight, alike, TRIED)
     return Prepared(clusters, geometry(clusters, balance), project(clusters.rows, clusters.centers, dims))
