@@ -24,9 +24,10 @@ SIZES = {"256 × 256, batch 256": (256, 256), "128 × 128, batch 128": (128, 128
 STEPS = 8  # gradient steps of a call
 KEPT = 16_384  # transitions in each replay
 SB3, SBX, ALIKE = "SB3", "SBX", "this, as SB3"
-BONUSES = {
+BONUSES: dict[str, tuple[str, dict[str, Any]]] = {
     "zero: no bonus": ("zero", {}),
     "kme: one clustering": ("kme", {"balance": 1e-4}),
+    "kme: one view": ("kme", {"views": 1}),
     "kme: views": ("kme", {}),
     "rnd": ("rnd", {}),
 }

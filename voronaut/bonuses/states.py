@@ -1,11 +1,14 @@
 """What every bonus does with states of any library: read and flatten them, set aside bad ones, put rewards back."""
 
+import functools
+import math
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 OnBad = Literal["raise", "drop"]
+PLAIN = "fd"  # float32 and float64: what most states are, and nothing more to ask
 NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # JAX's, which NumPy takes for raw bytes
 
 
@@ -62,6 +65,8 @@ def like(states: Any, rewards: NDArray[Any]) -> Any:
 
 def as_array(states: Any) -> NDArray[Any]:
     """States from any library as an array of a kind that NumPy knows; what a mask hides becomes NaN."""
+    if type(states) is np.ndarray and states.dtype.char in PLAIN:
+        return states
     if is_tensor(states):
         states = plain(states).cpu()
     array = np.asarray(states)
@@ -84,7 +89,13 @@ def flatten(states: Any, dim: int) -> tuple[NDArray[Any], tuple[int, ...]]:
         array = array.astype(np.float64)
     elif array.dtype.itemsize != 4:
         array = array.astype(np.float32 if array.dtype.itemsize == 2 else np.float64, copy=False)
-    return array.reshape(int(np.prod(array.shape[:-1])), dim), array.shape[:-1]
+    return array.reshape(math.prod(array.shape[:-1]), dim), array.shape[:-1]
+
+
+@functools.cache
+def largest(dim: int, dtype: Any) -> float:
+    """A number beyond is bad: the squared length of a state would overflow `dtype`."""
+    return np.sqrt(np.finfo(dtype).max / (64 * dim))  # type: ignore[no-any-return]
 
 
 def read(
@@ -97,7 +108,7 @@ def read(
     flat, shape = flatten(states, dim)
     if shift is not None and shift.any():
         flat = flat - shift.astype(flat.dtype)
-    limit = np.sqrt(np.finfo(dtype).max / (64 * dim))
+    limit = largest(dim, dtype)
     if -limit <= flat.min(initial=0) and flat.max(initial=0) <= limit:  # false for NaN too
         return Batch(np.ascontiguousarray(flat, dtype), None, shape)
     good = (np.abs(flat) <= limit).all(axis=1)

@@ -149,6 +149,8 @@ class Population:
 
     def rewards(self, states: NDArray[np.float32], runs: slice) -> NDArray[np.float32]:
         """What states (some runs, n, d) would earn from these runs' bonuses; changes nothing."""
+        if runs.stop - runs.start == 1:  # a lane of its own, after every vector step: no stack need be made
+            return np.asarray(self.members()[runs.start].rewards(states[0]), np.float32)[None]
         threads = min(cores(), runs.stop - runs.start)
         return np.asarray(Stack(self.members()[runs], threads=threads).rewards(states), np.float32)
 

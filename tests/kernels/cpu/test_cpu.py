@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.worlds import World, ambiguous, near_zero, worlds
 from voronaut import clusters as ref
 from voronaut.kernels import cpu
-from voronaut.kernels.cpu import assignment, bounds, dimensions, stewart
+from voronaut.kernels.cpu import assignment, bounds, dimensions, frozen_rewards, stewart
 from voronaut.kernels.rules import LOG, SQRT, Rules
 
 FLOOR = 0.01
@@ -253,8 +253,35 @@ def test_thousands_of_online_steps_stay_exact() -> None:
     np.testing.assert_allclose(done.centers, clusters.centers, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dim", [3, 8, 17, 22])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_two_states_at_a_time_are_as_good_as_one_by_one(dim: int, dtype: type) -> None:
+    """Where no cluster weighs anything: ties, states on centers, and a last one that has no other beside it."""
+    rng = np.random.default_rng(dim)
+    centers, states = rng.normal(size=(50, dim)).astype(dtype), rng.normal(size=(201, dim)).astype(dtype)
+    centers[7], centers[30], states[11], states[200] = centers[4], -centers[20], centers[4], 0
+    prepared, free = cpu.prepare(centers, np.full(50, 3), 0.0), Rules(0.05, 0.0)
+    both = cpu.rewards(prepared, states, free)
+    assert both.tobytes() == np.concatenate([cpu.rewards(prepared, one[None], free) for one in states]).tobytes()
+    clusters = ref.Clusters(centers.astype(np.float64), np.full(50, 3))
+    wanted = [ref.reward(clusters, state, 0.05, 0.0) for state in states.astype(np.float64)]
+    np.testing.assert_allclose(both, wanted, rtol=0, atol=2e-3 if dtype == np.float32 else 1e-7)
+
+
+@pytest.mark.parametrize("balance", [0.0, 1e-3])
+def test_states_that_tell_what_is_to_come_change_no_bit(balance: float) -> None:
+    centers, states = uneven(1000, np.float32)
+    counts = np.arange(len(centers))
+    plain, told = (cpu.prepare(centers, counts, balance, alike) for alike in (None, states[:8]))
+    assert len(told.seen.dims) < len(plain.seen.dims) == centers.shape[1]
+    assert cpu.assign(plain, states).tolist() == cpu.assign(told, states).tolist()
+    one, other = (cpu.rewards(prepared, states, Rules(0.05, balance)) for prepared in (plain, told))
+    assert one.tobytes() == other.tobytes()
+
+
 @pytest.mark.parametrize("threads", [2, 3, 7])
-def test_threads_change_nothing(threads: int) -> None:
+def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frozen_rewards, "WORTH_A_THREAD", 1)
     rng = np.random.default_rng(0)
     prepared = cpu.prepare(rng.normal(size=(50, 17)).astype("f"), np.ones(50, np.int64), 1e-3)
     states = rng.normal(size=(1001, 17)).astype("f")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from voronaut import views as ref
 from voronaut.kernels import cpu
-from voronaut.kernels.cpu import crowds
+from voronaut.kernels.cpu import crowds, frozen_rewards
 from voronaut.kernels.cpu.views import Views
 
 CLOSE = 1e-9  # decisions this near to a tie are rounding's
@@ -220,7 +220,8 @@ def settled(dim: int, count: int, m: int, k: int, dtype: Any = np.float64) -> tu
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_change_nothing(shape: tuple[int, int, int, int], dtype: Any) -> None:
+def test_threads_change_nothing(shape: tuple[int, int, int, int], dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frozen_rewards, "WORTH_A_THREAD", 1)
     views, states = settled(*shape, dtype)
     prepared, weights = cpu.views.prepare(views), np.linspace(0.5, 2, len(views.columns))
 

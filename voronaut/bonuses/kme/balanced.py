@@ -12,6 +12,7 @@ from voronaut.kernels.rules import LOG_FLOOR, OBJECTIVES, Rules
 
 Floats = NDArray[np.floating[Any]]
 Counts = NDArray[np.int64]
+ALIKE = 8  # states that tell the kernel what is to come
 KEPT = ("kept_gap", "kept_bound", "kept_nearest")
 
 
@@ -26,6 +27,7 @@ class Balanced:
         self.floor = 1.0
         self.grown = self.recomputed = 0  # gaps, on the walks of `step`
         self._prepared: Any = None  # the clusters as the kernel wants them, made when needed
+        self._alike: Floats | None = None  # a few of the states absorbed last
         self._kept: Any = None  # gaps that follow `step`
 
     @property
@@ -45,6 +47,7 @@ class Balanced:
 
     def update(self, states: Floats, order: Counts) -> None:
         """Absorb states (n, d) in the given order."""
+        self._alike = states[:: max(1, len(states) // ALIKE)].copy()
         self.take(*kernel().update(self.centers, self.counts, states, order, self.rules))
 
     def step(self, states: Floats) -> Floats:
@@ -67,7 +70,7 @@ class Balanced:
     def prepared(self) -> Any:
         """The clusters as the kernel wants them."""
         if self._prepared is None:
-            self._prepared = kernel().prepare(self.centers, self.counts, self.rules.balance)
+            self._prepared = kernel().prepare(self.centers, self.counts, self.rules.balance, self._alike)
         return self._prepared
 
     def gaps(self) -> NDArray[np.float64]:
@@ -91,7 +94,7 @@ class Balanced:
     def convert(self, old: Any, new: Any) -> None:
         """Bring the centers along from one frame to the next."""
         self.centers = new.convert(self.centers, old).astype(self.settings.dtype)
-        self._prepared = self._kept = None
+        self._prepared = self._kept = self._alike = None
 
     def metrics(self) -> dict[str, float]:
         """What only this memory tells."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from voronaut.bonuses import running
 from voronaut.bonuses.reservoir import Reservoir
 from voronaut.bonuses.running import Running
-from voronaut.bonuses.states import Batch, OnBad, read
+from voronaut.bonuses.states import Batch, OnBad, flatten, largest, read
 from voronaut.kernels.rules import FAR
 
 Floats = NDArray[np.float64]
@@ -81,7 +81,11 @@ class Standardized(NamedTuple):
 
     def read(self, vectors: Any, how: Reading) -> Batch:
         """Standardised in float64, so that neither offset nor unit costs precision."""
-        raw = read(vectors, how.dim, on_bad=how.on_bad, dtype=np.float64)
+        (flat, shape), limit = flatten(vectors, how.dim), largest(how.dim, np.float64)
+        states = kernel().standardised(flat, self.mean, self.deviation, CLIP, limit, how.dtype)
+        if states is not None:
+            return Batch(states, None, shape)
+        raw = read(vectors, how.dim, on_bad=how.on_bad, dtype=np.float64)  # some are bad
         return raw._replace(states=self.from_states(raw.states).astype(how.dtype))
 
     def refit(self, vectors: Any, how: Reading, before: Reservoir) -> tuple["Standardized", Batch]:
@@ -127,3 +131,10 @@ def start(dim: int, normalize: bool) -> Frame:
     """Before any state: coordinates as they are."""
     zeros = np.zeros(dim)
     return Standardized(running.start((dim,)), zeros, np.ones(dim), 0) if normalize else Shifted(zeros)
+
+
+def kernel() -> Any:
+    """The kernel, imported when it is needed: numba takes a while."""
+    from voronaut.kernels.cpu import standard as found
+
+    return found

@@ -37,6 +37,7 @@ class Viewed:
         self.deviation = 0.0  # of the sum
         self.seen = self.updates = 0  # states absorbed, replayed ones too
         self._prepared: Any = None
+        self._weights: NDArray[np.float64] | None = None
 
     def start(self, states: Floats) -> None:
         """Put the centers at states of a first batch (n, d)."""
@@ -48,7 +49,9 @@ class Viewed:
     def rewards(self, states: Floats) -> Floats:
         """(n, d) -> (n,): what each state would earn, in deviations (or raw, without `normalize_bonus`)."""
         s = self.settings
-        paid = kernel().rewards(self.prepared(), self.weights(), states, s.step_size, s.threads)
+        if self._weights is None:
+            self._weights = self.weights()
+        paid = kernel().rewards(self.prepared(), self._weights, states, s.step_size, s.threads)
         return np.asarray(paid, s.dtype)
 
     def update(self, states: Floats, order: NDArray[np.int64]) -> None:
@@ -78,7 +81,7 @@ class Viewed:
 
     def measure(self, each: Floats, few: NDArray[np.bool_] | bool = False) -> None:
         """Let the deviations follow what some states earn from each view, (V, n); some views may have few values."""
-        self.updates += 1
+        self.updates, self._weights = self.updates + 1, None
         rate, each = max(RATE, 1 / self.updates), np.asarray(each, np.float64)
         found = self.deviations + rate * (each.std(axis=1) - self.deviations)
         self.deviations = np.where(few & (found > 0), np.maximum(found, least(self.settings.step_size)), found)
@@ -141,7 +144,7 @@ class Viewed:
         self.centers, self.usage, self.margins, self.deviations = (arrays[name].copy() for name in ARRAYS)
         self.deviation = float(arrays["deviation"][0])
         self.seen, self.updates = (int(n) for n in arrays["passes"])
-        self._prepared = None
+        self._prepared = self._weights = None
 
     def _views(self) -> Any:
         return kernel().Views(self.columns, self.centers, self.usage, self.margins, self.seen)

@@ -23,7 +23,7 @@ from voronaut.kernels.cpu.bounds import (
     slack,
     square,
 )
-from voronaut.kernels.cpu.dimensions import Projection, choose, columns, project
+from voronaut.kernels.cpu.dimensions import TRIED, WORTH, Projection, choose, columns, project
 from voronaut.kernels.cpu.distances import Counts, Floats, Ints, least_bits
 from voronaut.kernels.cpu.gaps import Geometry, geometry
 from voronaut.kernels.rules import Rules
@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
 
     clusters: Layout
     shape: Geometry
-    seen: Projection  # in all dimensions
+    seen: Projection  # in all dimensions, or in those that tell them apart for states like those to come
 
     @property
     def gaps(self) -> Floats:
@@ -42,17 +42,22 @@ class Prepared(NamedTuple):
         return self.shape.gap[: len(self.shape.followers)]
 
 
-def prepare(centers: Floats, counts: Ints, balance: float) -> Prepared:
-    """Clusters (k, d) made ready for any number of states; to be made anew after they changed."""
+def prepare(centers: Floats, counts: Ints, balance: float, alike: Floats | None = None) -> Prepared:
+    """Clusters (k, d) made ready for any number of states; to be made anew after they changed.
+
+    A few states (n, d) like those to come are worth the trial for many small batches. No result depends on them.
+    """
     clusters = layout(centers, counts, balance)
-    seen = project(clusters.rows, clusters.centers, np.arange(centers.shape[1]))
-    return Prepared(clusters, geometry(clusters, balance), seen)
+    dims: Ints = np.arange(centers.shape[1])
+    if alike is not None:
+        dims = choose(clusters.rows, clusters.centers, clusters.weight, alike, TRIED)
+    return Prepared(clusters, geometry(clusters, balance), project(clusters.rows, clusters.centers, dims))
 
 
 @reordered
 def assign_rows(states: Floats, narrow: Floats, seen: Projection, clusters: Layout, room: Room, chosen: Ints) -> None:
     """The cluster of each state; `narrow` holds the chosen dimensions. OUT: chosen (n,), room."""
-    (_, centers, norms, only), (_, rows, weight), (part, product, value, bits, order) = seen, clusters, room
+    (_, centers, norms, only), (_, rows, weight), (part, product, value, bits, order, _, _) = seen, clusters, room
     lengths, last = norms_of(narrow, rows), states.shape[0] - 1
     before = part if centers.shape[0] > 8 else only
     for r in range(last + 1):
@@ -76,8 +81,10 @@ def assign(prepared: Prepared, states: Floats) -> Ints:
 def seen_by(prepared: Prepared, states: Floats) -> Projection:
     """The clusters in the dimensions that tell them apart for these states."""
     centers, rows, weight = prepared.clusters
+    if len(states) < WORTH:
+        return prepared.seen
     dims = choose(rows, centers, weight, states)
-    return prepared.seen if len(dims) == rows.shape[1] else project(rows, centers, dims)
+    return prepared.seen if np.array_equal(dims, prepared.seen.dims) else project(rows, centers, dims)
 
 
 def room_of(prepared: Prepared) -> tuple[int, np.dtype[np.floating[Any]]]:
@@ -119,7 +126,7 @@ def update_rows(
     counts: Ints,
 ) -> None:
     """Assign, move and count, state by state. OUT: seen, rows, weight, counts, room."""
-    (dims, centers, norms, only), (part, product, value, bits, order) = seen, room
+    (dims, centers, norms, only), (part, product, value, bits, order, _, _) = seen, room
     lengths, base, last = norms_of(narrow, rows), counts.min(), states.shape[0] - 1
     before, i, center = part if centers.shape[0] > 8 else only, 0, np.zeros_like(narrow[0])
     for r in range(last + 1):

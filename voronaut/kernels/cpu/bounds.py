@@ -40,6 +40,8 @@ class Room(NamedTuple):
     value: Floats
     bits: Ints  # the bytes of `value` read as integers
     order: Ints  # 0, 1, 2, ..., up to a power of two
+    squares: Floats  # (2, width) bounds of two states, squared
+    squares_bits: Ints
 
 
 def layout(centers: Floats, counts: Ints, balance: float) -> Layout:
@@ -52,11 +54,11 @@ def layout(centers: Floats, counts: Ints, balance: float) -> Layout:
 
 def room_for(width: int, dtype: np.dtype[Any]) -> Room:
     """Fresh room."""
-    part, product, value = (aligned(shape, dtype) for shape in ((2, width), (width,), (width,)))
+    part, squares, product, value = (aligned(shape, dtype) for shape in ((2, width), (2, width), (width,), (width,)))
     bits = np.dtype(f"i{dtype.itemsize}")
     order = aligned((1 << (width - 1).bit_length(),), bits)
     order[:] = np.arange(len(order))
-    return Room(part, product, value, value.view(bits), order)
+    return Room(part, product, value, value.view(bits), order, squares, squares.view(bits))
 
 
 @inlined
@@ -187,6 +189,45 @@ def bounds(
         key = whole((bits_of(bound) & whole(-places)) | order[j])
         least = key if key < least else least
     return least & (places - 1)  # type: ignore[no-any-return]
+
+
+@compiled
+def squared_bounds(
+    x: Floats, r: int, s: int, lengths: Floats, centers: Floats, before: Floats, weight: Floats, order: Ints,
+    squares: Floats,
+) -> tuple[int, int]:  # fmt: skip
+    """`bounds` of two states at once where no cluster weighs anything: no root is needed, each center is loaded once.
+
+    OUT: squares (2, width), (1 − c)‖s‖² + product_j or 0, +inf in the padding.
+    """
+    of, whole, places = weight.dtype.type, order.dtype.type, order.shape[0]
+    two, zero, p, more, most, last = of(-2), of(0), centers.shape[0] - 8, lengths[r], lengths[s], before.shape[0] - 1
+    a, b, c, d = two * x[r, p], two * x[r, p + 1], two * x[r, p + 2], two * x[r, p + 3]
+    e, f, g, h = two * x[r, p + 4], two * x[r, p + 5], two * x[r, p + 6], two * x[r, p + 7]
+    k, m, n, o = two * x[s, p], two * x[s, p + 1], two * x[s, p + 2], two * x[s, p + 3]
+    q, t, u, v = two * x[s, p + 4], two * x[s, p + 5], two * x[s, p + 6], two * x[s, p + 7]
+    least = then = whole(0x7FFFFFFF if weight.itemsize == 4 else 0x7FFFFFFFFFFFFFFF)
+    for j in range(weight.shape[0]):
+        c0, c1, c2, c3 = centers[p, j], centers[p + 1, j], centers[p + 2, j], centers[p + 3, j]
+        c4, c5, c6, c7 = centers[p + 4, j], centers[p + 5, j], centers[p + 6, j], centers[p + 7, j]
+        half, rest = before[0, j] + a * c0 + b * c1 + c * c2 + d * c3, e * c4 + f * c5 + g * c6 + h * c7 + more
+        squares[0, j] = max(half + rest, zero) + weight[j]
+        key = whole((bits_of(max(half + rest, zero) + weight[j]) & whole(-places)) | order[j])
+        least = key if key < least else least
+        half, rest = before[last, j] + k * c0 + m * c1 + n * c2 + o * c3, q * c4 + t * c5 + u * c6 + v * c7 + most
+        squares[1, j] = max(half + rest, zero) + weight[j]
+        key = whole((bits_of(max(half + rest, zero) + weight[j]) & whole(-places)) | order[j])
+        then = key if key < then else then
+    return least & (places - 1), then & (places - 1)
+
+
+@inlined
+def least_of_row(bits: Ints, row: int) -> Any:
+    """The smallest of non-negative floats in a row, given as bits, as bits."""
+    least = bits[row, 0]
+    for j in range(bits.shape[1]):
+        least = bits[row, j] if bits[row, j] < least else least
+    return least
 
 
 @reordered

@@ -58,11 +58,14 @@ def left_over(
             measures[p // GROUP] += left
 
 
-def choose(rows: Floats, centers: Floats, weight: Floats, states: Floats) -> Ints:
-    """The dimensions to look at for these states: as many of those that vary most as make the least work."""
+def choose(rows: Floats, centers: Floats, weight: Floats, states: Floats, worth: int = WORTH) -> Ints:
+    """The dimensions to look at for these states: as many of those that vary most as make the least work.
+
+    All of them where there are fewer states than `worth`.
+    """
     clusters, dim = rows.shape
     everything = np.arange(dim)
-    if len(states) < WORTH or dim <= GROUP:
+    if len(states) < worth or dim <= GROUP:
         return everything
     order = np.argsort(-rows.var(axis=0), kind="stable")
     looks, measures = np.zeros((2, -(-dim // GROUP)), np.int64)

@@ -4,6 +4,7 @@ What matters to the winner is in its short lists (`gaps`); where they do not rea
 bounds; and where many stand at one point or follow one cluster, `stewart` does it.
 """
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -16,12 +17,14 @@ from voronaut.kernels.cpu.bounds import (
     Room,
     bits_of,
     bounds,
+    least_of_row,
     measure,
     norms_of,
     products,
     room_for,
     slack,
     square,
+    squared_bounds,
 )
 from voronaut.kernels.cpu.dimensions import Projection, columns
 from voronaut.kernels.cpu.distances import Floats, Ints, Scratch, concave, highest, least_bits, lowest, scratch
@@ -31,6 +34,9 @@ from voronaut.kernels.rules import Rules
 
 # With more followers than this, a vector loop over all clusters is cheaper than a distance for each of them.
 MANY = 64
+# States for each thread: starting one takes as long as a thousand states, and more while others keep the cores busy.
+WORTH_A_THREAD = 4096
+LAST = threading.local()  # the room that each thread worked in
 
 
 @inlined
@@ -111,27 +117,47 @@ def worths(shape: Geometry, weight: Floats, rules: Rules, reach: Floats, worth: 
         reach[j], worth[j] = shape.gap[j] + weight[j], concave(shape.gap[j], rules)
 
 
+@compiled
+def weightless(weight: Floats, clusters: int) -> bool:
+    """Whether all clusters weigh 0: there is no balance, or all have absorbed as many states."""
+    heavy = 0
+    for j in range(clusters):
+        heavy += int(weight[j] != 0)
+    return heavy == 0
+
+
 @reordered
 def reward_rows(
     states: Floats, narrow: Floats, seen: Projection, clusters: Layout, shape: Geometry, rules: Rules,
     two: Room, room: Scratch, out: Floats,
 ) -> None:  # fmt: skip
     """Σ f(gaps after) − Σ f(gaps before) for each state (Eq. 2). OUT: out (n,), two, room."""
-    (_, narrowed, norms, only), (centers, rows, weight), (part, product, value, bits, order) = seen, clusters, two
+    (_, narrowed, norms, only), (centers, rows, weight) = seen, clusters
+    part, product, value, bits, order, squares, squares_bits = two
     between, gap, second, _, followers, starts, near, near_value, intruded, intruded_value, shared = shape
     bound, bound_bits, excess, excess_bits = room.value, room.value_bits, room.excess, room.excess_bits
     lengths, last, alpha, more = norms_of(narrow, rows), states.shape[0] - 1, rules.step_size, 1 + slack(rows)
     reach, worth, shift = np.empty_like(weight), np.empty(weight.shape[0]), np.empty_like(rows[0])
     worths(shape, weight, rules, reach, worth)
-    before = part if narrowed.shape[0] > 8 else only
+    before, plain, i, then = part if narrowed.shape[0] > 8 else only, weightless(weight, rows.shape[0]), 0, 0
     for r in range(last + 1):
         if r % before.shape[0] == 0 and before.shape[0] > 1:
             products(narrow, r, min(r + 1, last), narrowed, norms, part)
-        i = bounds(narrow, r, lengths[r], narrowed, before, weight, order, product, value)
-        squared = square(states, r, rows, i)
-        limit, value[i] = np.sqrt(squared) + weight[i], np.inf
-        if least_bits(bits) <= bits_of(limit):
-            i, squared = measure(states, r, rows, weight, i, squared, limit, value)
+        if plain:
+            row, i = r % 2, then
+            if row == 0:
+                i, then = squared_bounds(narrow, r, min(r + 1, last), lengths, narrowed, before, weight, order, squares)
+            first, squared, squares[row, i] = i, square(states, r, rows, i), np.inf
+            limit = weight.dtype.type(squared * more)  # roots of squares this near may be equal
+            if least_of_row(squares_bits, row) <= bits_of(limit):
+                i, squared = measure(states, r, rows, weight, i, squared, limit, squares[row])
+                squares[row, first] = 0  # a bound again
+        else:
+            i = bounds(narrow, r, lengths[r], narrowed, before, weight, order, product, value)
+            squared = square(states, r, rows, i)
+            limit, value[i] = np.sqrt(squared) + weight[i], np.inf
+            if least_bits(bits) <= bits_of(limit):
+                i, squared = measure(states, r, rows, weight, i, squared, limit, value)
         if shared[i] or starts[i + 1] - starts[i] > MANY:
             out[r] = stewart_reward(states[r], i, centers, weight, shape, rules, reach, worth, room)
             continue
@@ -144,7 +170,8 @@ def reward_rows(
             total += listed_change(i, way, after, shift, rows, weight, gap, intruded, intruded_value, worth, rules)
         else:
             cut = alpha * (1 - alpha) * squared
-            bound_moved(i, cut, alpha, after, product, between, weight, reach, bound, excess)
+            near_all = squares[r % 2] if plain else product
+            bound_moved(i, cut, alpha, after, near_all, between, weight, reach, bound, excess)
             for t in range(starts[i], starts[i + 1]):
                 excess[followers[t]] = -1  # they were counted above
             j = lowest(bound_bits, room.order)
@@ -162,17 +189,25 @@ def rewards(prepared: Prepared, states: Floats, rules: Rules, threads: int = 1) 
     out, seen = np.empty(len(states), prepared.clusters.rows.dtype), seen_by(prepared, states)
 
     def work(part: slice) -> None:
-        room, own = room_of(prepared), states[part]
-        narrow, (clusters, shape, _) = columns(own, seen.dims), prepared
-        reward_rows(own, narrow, seen, clusters, shape, rules, room_for(*room), scratch(*room), out[part])
+        own, (clusters, shape, _) = states[part], prepared
+        reward_rows(own, columns(own, seen.dims), seen, clusters, shape, rules, *rooms(prepared), out[part])
 
     spread(work, len(states), threads)
     return out
 
 
+def rooms(prepared: Prepared) -> tuple[Room, Scratch]:
+    """Room for this thread's work: what it had last time, if that fits. Fresh room takes as long as 150 states."""
+    kind = room_of(prepared)
+    if getattr(LAST, "kind", None) != kind:
+        LAST.kind, LAST.rooms = kind, (room_for(*kind), scratch(*kind))
+    return LAST.rooms  # type: ignore[no-any-return]
+
+
 def spread(work: Callable[[slice], None], count: int, threads: int) -> None:
-    """The work of 0 to count, in as many parts as there are threads."""
-    if threads == 1:
+    """The work of 0 to count, in as many parts as there are threads; fewer where there is little to do."""
+    threads = min(threads, count // WORTH_A_THREAD)
+    if threads < 2:
         return work(slice(0, count))
     cuts = np.linspace(0, count, threads + 1, dtype=int)
     share_out("rewards", threads, work, map(slice, cuts[:-1], cuts[1:]))

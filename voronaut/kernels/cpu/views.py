@@ -82,7 +82,7 @@ def assign(views: Views | Prepared, states: Floats) -> Counts:
 
 def part(states: Floats, columns: Counts) -> Floats:
     """The coordinates of one view, (n, m); no copy where that is all of them."""
-    if np.array_equal(columns, np.arange(states.shape[1])):
+    if columns.tolist() == list(range(states.shape[1])):
         return np.ascontiguousarray(states)
     return np.ascontiguousarray(states[:, columns])
 
