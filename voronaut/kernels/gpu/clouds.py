@@ -31,9 +31,7 @@ class Cloud(NamedTuple):
     second: Tensor  # (V, width): the gap were the nearest cluster not there
     nearest: Tensor  # (V, width) int32, −1 in the padding
     end: Tensor  # (V, width): the key of what is not listed any more, +inf if all is
-    lists: (
-        Tensor  # (V, T + 1, 3 + m, width): key, √gap_j, √(gap_j without i), μ_i − μ_j of i's t-th j; last a key of +inf
-    )
+    lists: Tensor  # (V, T + 1, 3 + m, width): key, √gap_j, √(gap_j without i), μ_i − μ_j of i's t-th j; then a key +inf
 
 
 def cloud(centers: Tensor) -> Cloud:
