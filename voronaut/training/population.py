@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ABSORB, SHUFFLED, ONLINE = "absorb", "shuffled", "online"  # Algorithm 2, or Algorithm 1: state by state, as they came
 LARGE = 1e15  # a state beyond is bad for some bonus
+SHORT, FEW = 4096, 2  # with fewer states than this a bonus is mostly Python, and more threads wait for each other
 
 
 class Stack:
@@ -111,9 +112,10 @@ class Stack:
             raise
 
     def _each(self, act: Callable[[Any, NDArray[Any]], Any], states: Sequence[Any] | NDArray[Any]) -> list[Any]:
-        if self.threads < 2:
+        threads = self.threads if states[0].size >= SHORT * self.dim else min(self.threads, FEW)
+        if threads < 2:
             return [act(member, own) for member, own in zip(self.members, states, strict=True)]
-        return share_out("bonuses", self.threads, act, self.members, states)
+        return share_out("bonuses", threads, act, self.members, states)
 
 
 class Population:

@@ -1,8 +1,8 @@
 """The coordinates that clusters live in: relative to a point near the states, or standardised as the states come.
 
 A frame is frozen. `read` brings states (..., d) into it, `to_states` brings rows of it back. `refit` gives the frame
-that suits the next states, and them in it; `convert` brings rows of an older frame along. `log_volume` is what the
-coordinates take from an entropy in nats.
+that suits the next states, and them in it. Unless it is the `same` as before, `convert` brings rows of the older frame
+along: (..., d), or those coordinates `own` that they have. `log_volume` is what coordinates take from an entropy in nats.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
 
 CLIP = 10.0  # deviations: what is farther out counts as that far
+ALL = slice(None)  # coordinates
 GROWTH = 1.1  # mean and deviation are refreshed when this many times as many states have been seen
 
 
@@ -55,8 +56,11 @@ class Shifted(NamedTuple):
         moved = Shifted((self.origin + mean).astype(np.float32).astype(np.float64))
         return moved, moved.read(vectors, how)
 
-    def convert(self, rows: NDArray[Any], old: Any) -> NDArray[Any]:
-        return np.asarray(rows - (self.origin - old.origin))
+    def same(self, old: Any) -> bool:
+        return self is old
+
+    def convert(self, rows: NDArray[Any], old: Any, own: Any = ALL) -> NDArray[Any]:
+        return np.asarray(rows - (self.origin - old.origin)[own])
 
     def to_states(self, rows: NDArray[Any]) -> Floats:
         return np.asarray(rows + self.origin)
@@ -97,18 +101,21 @@ class Standardized(NamedTuple):
             frame = Standardized(seen, seen.mean, np.where(seen.deviation > rounding, seen.deviation, 0.0), seen.seen)
         return frame, frame.read(vectors, how)
 
-    def from_states(self, points: NDArray[Any]) -> Floats:
+    def from_states(self, points: NDArray[Any], own: Any = ALL) -> Floats:
         """Points in the states' own coordinates -> these."""
-        moves = self.deviation > 0
-        scaled = (points - self.mean) / np.where(moves, self.deviation, 1.0)
-        return np.clip(np.where(moves, scaled, 0.0), -CLIP, CLIP)
+        mean, deviation = self.mean[own], self.deviation[own]
+        scaled = np.where(deviation > 0, (points - mean) / np.where(deviation > 0, deviation, 1.0), 0.0)
+        return np.clip(scaled, -CLIP, CLIP)
 
-    def convert(self, rows: NDArray[Any], old: Any) -> NDArray[Any]:
-        """As they are where nothing was refreshed; the zeros of a first start stay zeros."""
-        return rows if old.fixed in (0, self.fixed) else self.from_states(old.to_states(rows))
+    def same(self, old: Any) -> bool:
+        """Where nothing was refreshed; the zeros of a first start stay zeros."""
+        return old.fixed in (0, self.fixed)
 
-    def to_states(self, rows: NDArray[Any]) -> Floats:
-        return np.asarray(rows * self.deviation + self.mean)
+    def convert(self, rows: NDArray[Any], old: Any, own: Any = ALL) -> NDArray[Any]:
+        return self.from_states(old.to_states(rows, own), own)
+
+    def to_states(self, rows: NDArray[Any], own: Any = ALL) -> Floats:
+        return np.asarray(rows * self.deviation[own] + self.mean[own])
 
     def log_volume(self) -> float:
         """Σ ln deviation; −inf if a coordinate has not changed."""

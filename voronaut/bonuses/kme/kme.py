@@ -268,10 +268,10 @@ class KME(Saved):
         self._sync()
         self._device = None  # the host is about to learn: what is there is out of date
         frame, batch = self._frame.refit(self._vectors(states), self._reading, self._reservoir)
-        if frame is not self._frame:
+        if not frame.same(self._frame):
             self._memory.convert(self._frame, frame)
             self._reservoir.sample[:] = frame.convert(self._reservoir.sample, self._frame)
-            self._frame = frame
+        self._frame = frame
         self._bad += batch.bad
         if self._empty and len(batch.states):
             self._memory.start(batch.states)

@@ -128,10 +128,7 @@ class Viewed:
 
     def convert(self, old: Any, new: Any) -> None:
         """Bring the centers along from one frame to the next."""
-        for view, own in enumerate(self.columns):
-            rows = np.zeros((self.settings.clusters, self.settings.dim))
-            rows[:, own] = self.centers[view]
-            self.centers[view] = new.convert(rows, old)[:, own]
+        self.centers = new.convert(self.centers, old, self.columns[:, None]).astype(self.settings.dtype)
         self._prepared = None
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:

@@ -106,10 +106,10 @@ class ScaleFree:
     def _read(self, states: Any) -> NDArray[Any]:
         """States in coordinates that suit them; what is known comes along."""
         frame, batch = self._frame.refit(states, self._reading, self._reservoir)
-        if frame is not self._frame:
+        if not frame.same(self._frame):
             self._centers = frame.convert(self._centers, self._frame).astype(self._centers.dtype)
             self._reservoir.sample[:] = frame.convert(self._reservoir.sample, self._frame)
-            self._frame = frame
+        self._frame = frame
         return batch.states
 
     def _prepared(self) -> Any:

@@ -26,7 +26,7 @@ from voronaut.training.config import Config
 from voronaut.training.off_policy import SACTrainer
 
 CHECKPOINTS, PROGRESS, COMPILED = "checkpoints", "progress.json", "compiled"
-SAVE_EVERY = 2  # turns
+SAVE_EVERY = 8  # turns: a kill costs a few minutes, and every checkpoint seconds
 WRITING = 3e8  # bytes of replay per second, to know when to begin to save
 SPARE = 10.0  # seconds for everything else that stopping takes
 COUNTS = (1, 100)  # rewarded transitions whose step is kept
