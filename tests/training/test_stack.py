@@ -9,6 +9,7 @@ from voronaut.bonuses.hashcount import HashCount
 from voronaut.bonuses.kme import KME
 from voronaut.bonuses.re3 import RE3
 from voronaut.bonuses.rnd import RND
+from voronaut.helpers.threads import share_out
 from voronaut.training import population
 from voronaut.training.population import Stack
 
@@ -42,6 +43,17 @@ def test_equal_to_one_by_one(name: str, how: dict[str, Any]) -> None:
         for key, array in bonus.state_dict().items():
             np.testing.assert_allclose(member.state_dict()[key], array, rtol=2e-3, atol=2e-5)
     assert [set(m) for m in together.metrics()] == [set(bonus.metrics()) for bonus in alone]
+
+
+def test_few_states_are_not_shared_among_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+    monkeypatch.setattr(
+        population, "share_out", lambda _, threads, *rest: used.append(threads) or share_out("test", 2, *rest)
+    )
+    together = Stack(members("hash"), threads=8)
+    for count in (population.SHORT - 1, population.SHORT):
+        together.update(np.zeros((RUNS, count, 4)))
+    assert used == [population.FEW, 8]
 
 
 def test_one_state_of_each_run() -> None:

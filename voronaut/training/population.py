@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ABSORB, SHUFFLED, ONLINE = "absorb", "shuffled", "online"  # Algorithm 2, or Algorithm 1: state by state, as they came
 LARGE = 1e15  # a state beyond is bad for some bonus
-SHORT, FEW = 4096, 2  # with fewer states than this a bonus is mostly Python, and more threads wait for each other
+SHORT, FEW = 4096, 3  # with fewer states than this a bonus is mostly Python, and more threads wait for each other
 
 
 class Stack:

@@ -68,8 +68,9 @@ class Plain:
     def update(self, states: Any, draws: Any, order: Any) -> None:
         old = self.frame
         self.frame, batch = old.refit(states, HOW, self.past)
-        self.past.sample[:] = self.frame.convert(self.past.sample, old)
-        self.views = [v._replace(centers=self.convert(v, own, old)) for v, own in self.pairs()]
+        if not self.frame.same(old):
+            self.past.sample[:] = self.frame.convert(self.past.sample, old)
+            self.views = [v._replace(centers=self.convert(v, own, old)) for v, own in self.pairs()]
         mixed = np.concatenate([batch.states, self.past.sample[draws]])[order]
         if not self.views:
             self.views = [judge.start(batch.states[:, own], self.clusters, SEED) for own in self.which]

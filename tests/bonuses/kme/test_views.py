@@ -254,6 +254,24 @@ def test_clusters_follow_a_jump_and_none_is_left_idle() -> None:
     assert there.mean() > 1 / 3 and kme.metrics()["empty_cells"] < 0.1
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_other_coordinates_leave_every_center_where_it_is(name: str) -> None:
+    kme = fed(name)
+    old, before = kme._frame, kme.views
+    new = old._replace(mean=old.mean - old.deviation, deviation=3 * old.deviation, fixed=old.fixed + 1)  # type: ignore[union-attr]
+    assert not new.same(old)
+    kme._memory.convert(old, new)
+    kme._frame = new
+    for (_, was), (_, now) in zip(before, kme.views, strict=True):
+        np.testing.assert_allclose(now, was, rtol=1e-12, atol=1e-12)
+
+
+def test_nothing_is_converted_while_the_coordinates_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    kme = fed(batches=12)
+    monkeypatch.setattr(Viewed, "convert", lambda *_: pytest.fail("the frame is as it was"))
+    kme.update(stream(kme.dim, 1)[0][:10])
+
+
 # Saved, drawn, inside a program
 
 

@@ -2,7 +2,7 @@
 
 A frame is frozen. `read` brings states (..., d) into it, `to_states` brings rows of it back. `refit` gives the frame
 that suits the next states, and them in it. Unless it is the `same` as before, `convert` brings rows of the older frame
-along: (..., d), or those coordinates `own` that they have. `log_volume` is what coordinates take from an entropy in nats.
+along: (..., d), or with `own` coordinates alone. `log_volume` is what the coordinates take from an entropy in nats.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from voronaut.experiments.hard.figures import FIGURES, HEADLINE
 from voronaut.experiments.hard.results import POLICIES
-from voronaut.experiments.hard.settings import EVERY, FOLDER
+from voronaut.experiments.hard.settings import CELLS, FOLDER
 from voronaut.helpers import missing
 from voronaut.tasks.factory import make
 from voronaut.training import policy
@@ -35,7 +35,7 @@ def strip(path: Path, shown: dict[str, Pictures]) -> Path:
             some = all_of_it[FIRST : FIRST + APART * SHOWN : APART, :, 60:-60]
             axes.imshow(np.concatenate(list(some), axis=1))
             axes.set_axis_off()
-            axes.set_title(EVERY[cell].title, fontsize=10, loc="left")
+            axes.set_title(CELLS[cell].title, fontsize=10, loc="left")
     return path
 
 
@@ -51,7 +51,7 @@ def film(path: Path, all_of_it: Pictures) -> Path:
 
 def main(folder: Path = FOLDER, figures: Path = FIGURES) -> None:
     """Everything that there are policies of."""
-    files = [path for name in EVERY if (path := folder / POLICIES / f"{name}.npz").exists()]
+    files = [path for name in CELLS if (path := folder / POLICIES / f"{name}.npz").exists()]
     shown = {path.stem: pictures(path) for path in files}
     print(strip(figures / "gaits.png", shown))
     if HEADLINE in shown:
