@@ -141,8 +141,8 @@ def _add_reproduce(menu: Any) -> None:
     add("--results", type=Path, dest="folder", metavar="DIR", help="one file per run (results/WHAT)")
     add("--work", type=Path, metavar="DIR", help="checkpoints of what is under way (runs/WHAT)")
     add("--figures", type=Path, metavar="DIR", help="where figures are drawn at the end (in docs/figures)")
-    add("--processes", type=int, default=1, metavar="N", help="jobs side by side, of entropy, loops and noise "
-        "(%(default)s)")  # fmt: skip
+    add("--processes", type=int, default=1, metavar="N", help="jobs side by side, of entropy, hard, loops and "
+        "noise (%(default)s)")  # fmt: skip
     add("--draw", action="store_true", help="only redraw the figures from the result files")
     add("--freeze", action="store_true", help="of hard: write every setting to settings.json in --results; from then "
         "on only such runs are begun, and only such count")  # fmt: skip

@@ -1,6 +1,6 @@
 """The hard tasks with SAC alone and with a pair of explorer and exploiter: what it scores, and what of it is KME.
 
-voronaut reproduce hard --cells cheetah-0.25:kme+none,cartpole --seeds 100-104 --budget 560
+voronaut reproduce hard --cells cheetah-0.25:kme+none,cartpole --seeds 100-104 --budget 560 --processes 4
 """
 
 import argparse
@@ -14,6 +14,7 @@ from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.figures import FIGURES, draw
 from voronaut.experiments.hard.settings import CELLS, DENSE, EVERY, FOLDER, METHODS, NEW, PLANS, WORK, Cell, Wanted
 from voronaut.experiments.hard.tables import brief, computed, dense
+from voronaut.training.config import Config
 
 __all__ = ["best_policy", "brief", "choose", "computed", "dense", "draw", "reproduce"]
 
@@ -28,7 +29,7 @@ def reproduce(options: argparse.Namespace) -> int:
     cells = {name: cell._replace(steps=int(options.steps or cell.steps)) for name, cell in EVERY.items()}
     plan = choose(options)
     if not options.draw and not options.status:
-        run_missing(plan, cells, folder, work, deadline, options.numbers)
+        run_missing(plan, cells, folder, work, deadline, options.numbers, options.processes)
     if not options.status:
         try:
             for path in draw(folder, options.figures or FIGURES):
@@ -70,18 +71,22 @@ def _wanted(cell: str, methods: Sequence[str], seeds: Sequence[int] | None) -> l
 
 def run_missing(
     plan: Sequence[Wanted], cells: Mapping[str, Cell], folder: Path, work: Path, deadline: float | None,
-    numbers: Mapping[str, Any],
+    numbers: Mapping[str, Any], at_once: int = 1,
 ) -> bool:  # fmt: skip
-    """Run what is missing, cell by cell, until all is done (True) or the deadline has come."""
-    from voronaut.experiments.hard import run
+    """Run what is missing, cell by cell or in processes at once, until all is done (True) or the deadline has come."""
+    from voronaut.experiments.hard import processes, run
 
+    if at_once < 1:
+        raise ValueError(f"--processes must be 1 or more; got {at_once}.")
+    missing: dict[str, list[Config]] = {}
     for name in dict.fromkeys(wanted.cell for wanted in plan):
         mine = [wanted for wanted in plan if wanted.cell == name]
-        configs = run.groups(cells[name], mine, results.find(folder, mine, cells, numbers).runs[name], numbers)
-        run.check_frozen(cells[name], configs, folder)
-        if configs and not run.run(cells[name], configs, work, folder, deadline=deadline):
-            return False
-    return True
+        missing[name] = run.groups(cells[name], mine, results.find(folder, mine, cells, numbers).runs[name], numbers)
+        run.check_frozen(cells[name], missing[name], folder)
+    if at_once > 1:
+        groups = [processes.Group(cells[name], config) for name, configs in missing.items() for config in configs]
+        return processes.run(groups, work, folder, at_once, deadline=deadline)
+    return all(run.run(cells[name], some, work, folder, deadline=deadline) for name, some in missing.items() if some)
 
 
 def status(

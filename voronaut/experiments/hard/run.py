@@ -120,7 +120,7 @@ def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Sa
             folder.check_room(trainer, work)
             book = resume(trainer, work)
             with Judge(config, work) as judge:
-                done = _turns(trainer, task, book, judge, work, stop, say)
+                done = _turns(f"{cell.name}:{_name(config)}", trainer, task, book, judge, work, stop, say)
         finally:
             task.close()
         if done:
@@ -129,8 +129,10 @@ def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Sa
     return done
 
 
-def _turns(trainer: SACTrainer, task: "Watched", book: Book, judge: Judge, work: Path, stop: Stop, say: Say) -> bool:
-    saved, longest, name = trainer.done, 0.0, _name(trainer.config)
+def _turns(
+    name: str, trainer: SACTrainer, task: "Watched", book: Book, judge: Judge, work: Path, stop: Stop, say: Say
+) -> bool:
+    saved, longest = trainer.done, 0.0
     while trainer.done < trainer.total:
         started, before = time.perf_counter(), trainer.rewarded.copy()
         rows = trainer.turn()

@@ -1,0 +1,73 @@
+"""Groups of runs in processes of their own: all are trained, one that fails hurts no other, and a stop is a stop."""
+
+import dataclasses
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.experiments.toys import trained
+from voronaut.cli import main
+from voronaut.experiments.hard import processes, settings
+from voronaut.experiments.hard.processes import Group
+
+
+def group(name: str, cell: str = "cartpole") -> Group:
+    config = settings.configured(settings.CELLS[cell], settings.METHODS["none"], [100, 101], {})
+    [method] = config.methods
+    return Group(settings.CELLS[cell], dataclasses.replace(config, methods=(dataclasses.replace(method, label=name),)))
+
+
+def told(folder: Path) -> dict[str, Any]:
+    return {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
+
+
+def go(folder: Path, *groups: Group, **how: Any) -> bool:
+    return processes.run(groups, folder, folder, 2, train=trained, **{"say": lambda text: None, **how})
+
+
+def test_all_are_trained_and_the_longest_runs_go_before_others(tmp_path: Path) -> None:
+    assert go(tmp_path, group("a"), group("b"), group("c", "walker-0.5"), deadline=time.monotonic() + 100)
+    found = told(tmp_path)
+    assert {name: each["priority"] for name, each in found.items()} == {
+        "cartpole-a": "1", "cartpole-b": "1", "walker-0.5-c": "0",
+    }  # fmt: skip
+    assert len({each["pid"] for each in found.values()} | {os.getpid()}) == 4
+    shares = [processes.share(slot, 2) for slot in range(2)]
+    assert all(each["cores"] in shares and 0 < each["seconds"] < 100 for each in found.values())
+
+
+def test_a_group_that_fails_hurts_no_other_and_is_named(tmp_path: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(ChildProcessError, match=r"cartpole:\w+ \(exit status .*cartpole:\w+ \(exit status"):
+        go(tmp_path, *map(group, ("fails", "dies", "a", "b")), say=said.append)
+    assert set(told(tmp_path)) == {"cartpole-fails", "cartpole-dies", "cartpole-a", "cartpole-b"}
+    assert sorted(text.split(" (")[0] for text in said) == ["cartpole:dies", "cartpole:fails"]
+
+
+def test_nothing_is_begun_after_a_stop(tmp_path: Path) -> None:
+    assert not go(tmp_path, group("a"), deadline=time.monotonic() - 1)
+    assert not told(tmp_path)
+    assert not processes.run([group("a"), group("stops", "walker-0.5")], tmp_path, tmp_path, 1, train=trained)
+    assert set(told(tmp_path)) == {"walker-0.5-stops"}
+
+
+@given(st.integers(1, 40), st.integers(1, 20))
+def test_every_core_is_somebodys(cores: int, count: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: set(range(3, 3 + cores)))
+        shares = [processes.share(slot, count) for slot in range(count)]
+    assert set().union(*shares) == set(range(3, 3 + cores)) and all(shares)
+    if count <= cores:
+        assert sum(map(len, shares)) == cores and max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_the_command_takes_one_process_or_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["reproduce", "hard", "--results", str(tmp_path / "r"), "--work", str(tmp_path / "w"), "--cells", "cartpole"]
+    assert main([*base, "--processes", "0"]) == 2
+    assert "--processes must be 1 or more" in capsys.readouterr().err

@@ -1,0 +1,127 @@
+"""Groups of runs in processes of their own: an accelerator that learns small networks is filled by several, not by one.
+
+Each has its share of the cores. Under NVIDIA's MPS (`nvidia-cuda-mps-control -d`) their programs run at the same time,
+and those of the longest runs go before the others'. What is long begins first.
+"""
+
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from voronaut.experiments.hard.settings import Cell
+from voronaut.training import loop
+from voronaut.training.config import Config
+
+STOPPED = 3  # exit status of a group that ended at a checkpoint
+Say = Callable[[str], None]
+Train = Callable[[Cell, Config, Path, Path, float], bool]
+
+
+class Group(NamedTuple):
+    """Runs that are trained side by side in one process."""
+
+    cell: Cell
+    config: Config
+
+    @property
+    def name(self) -> str:
+        """walker-0.5:kme+none"""
+        return f"{self.cell.name}:{'+'.join(method.label for method in self.config.methods)}"
+
+    @property
+    def steps(self) -> int:
+        """Of all its runs together."""
+        return self.cell.steps * len(self.config.runs)
+
+
+class Running(NamedTuple):
+    """A group in its process, and which share of the cores it has."""
+
+    process: multiprocessing.process.BaseProcess
+    slot: int
+    group: Group
+
+
+def train(cell: Cell, config: Config, work: Path, out: Path, seconds: float) -> bool:
+    """Train one group for so long at the most; whether it is done."""
+    from voronaut.experiments.hard import run
+
+    deadline = time.monotonic() + seconds
+    return run.run(cell, [config], work, out, deadline=deadline, say=lambda text: print(text, flush=True))
+
+
+def run(
+    groups: Sequence[Group], work: Path, out: Path, processes: int, *,
+    deadline: float | None = None, say: Say = print, train: Train = train,
+) -> bool:  # fmt: skip
+    """Train all groups, so many at a time; True when all are done, False when the time was up or Ctrl-C came.
+
+    A group that fails leaves the others alone; an error names it at the end.
+    """
+    waiting, free = sorted(groups, key=lambda group: group.steps), list(range(processes))
+    longest = max((group.cell.steps for group in groups), default=0)
+    running: dict[Any, Running] = {}
+    failed, stopped = [], False
+
+    def left() -> float:
+        return math.inf if deadline is None else deadline - time.monotonic()
+
+    with loop.interrupts() as interrupted, _nobody_after(running):
+        while running or (waiting and not stopped):
+            if not stopped and (interrupted() or left() <= 0):
+                stopped = True
+                for each in running.values():
+                    each.process.terminate()  # it stops at a checkpoint
+            while free and waiting and not stopped:
+                slot, group = free.pop(0), waiting.pop()
+                given = (train, group, work, out, left(), share(slot, processes), group.cell.steps < longest)
+                process = multiprocessing.get_context("spawn").Process(target=_begin, args=given)
+                process.start()
+                running[process.sentinel] = Running(process, slot, group)
+            for ended in [running.pop(sentinel) for sentinel in wait(list(running), timeout=1.0)]:
+                ended.process.join()
+                free.append(ended.slot)
+                if ended.process.exitcode not in (0, STOPPED, *([-signal.SIGTERM] if stopped else [])):
+                    failed.append(f"{ended.group.name} (exit status {ended.process.exitcode})")
+                    say(f"{failed[-1]} failed; the others go on")
+                stopped |= ended.process.exitcode == STOPPED
+    if failed:
+        raise ChildProcessError(f"failed: {', '.join(failed)}. What is done is kept; the same command tries again.")
+    return not (waiting or stopped)
+
+
+@contextmanager
+def _nobody_after(running: Mapping[Any, Running]) -> Iterator[None]:
+    """Whatever goes wrong, no group is left behind."""
+    try:
+        yield
+    finally:
+        for each in running.values():
+            each.process.kill()
+
+
+def share(slot: int, processes: int) -> list[int]:
+    """The cores of one of so many processes, none of which has another's unless there are more of them than cores."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    mine = cores[slot * len(cores) // processes : (slot + 1) * len(cores) // processes]
+    return mine or [cores[slot % len(cores)]]
+
+
+def _begin(
+    train: Train, group: Group, work: Path, out: Path, seconds: float, cores: list[int], behind: bool
+) -> None:
+    """In the process of a group: signals come from its parent alone, and nothing has touched a device yet."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
+    os.environ |= {"CUDA_MPS_CLIENT_PRIORITY": str(int(behind)), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    sys.exit(0 if train(group.cell, group.config, work, out, seconds) else STOPPED)
