@@ -115,9 +115,7 @@ def share(slot: int, processes: int) -> list[int]:
     return mine or [cores[slot % len(cores)]]
 
 
-def _begin(
-    train: Train, group: Group, work: Path, out: Path, seconds: float, cores: list[int], behind: bool
-) -> None:
+def _begin(train: Train, group: Group, work: Path, out: Path, seconds: float, cores: list[int], behind: bool) -> None:
     """In the process of a group: signals come from its parent alone, and nothing has touched a device yet."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()
