@@ -24,8 +24,13 @@ def plan(folder: Path, **given: Any) -> Plan:
 
 
 def trained(cell: Any, config: Any, work: Path, out: Path, seconds: float) -> bool:
-    """Leaves a file that tells of its process; groups called fails, dies and stops do that."""
+    """Leaves a file that tells of its process; groups called fails, dies and stops do that, and waits for a signal."""
     name = config.methods[0].label
+    if name == "waits":
+        with (out / "pipe").open("w") as pipe:  # opened where it is read, closed when this process ends
+            pipe.write("begun\n")
+            pipe.flush()
+            signal.pause()
     told = {"cores": sorted(os.sched_getaffinity(0)), "priority": os.environ["CUDA_MPS_CLIENT_PRIORITY"],
             "pid": os.getpid(), "seconds": seconds}  # fmt: skip
     (out / f"{cell.name}-{name}.json").write_text(json.dumps(told))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -55,6 +56,17 @@ def test_nothing_is_begun_after_a_stop(tmp_path: Path) -> None:
     assert not told(tmp_path)
     assert not processes.run([group("a"), group("stops", "walker-0.5")], tmp_path, tmp_path, 1, train=trained)
     assert set(told(tmp_path)) == {"walker-0.5-stops"}
+
+
+def test_no_group_outlives_who_began_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    beginner = multiprocessing.get_context("spawn").Process(target=go, args=(tmp_path, group("waits")))
+    beginner.start()
+    with (tmp_path / "pipe").open() as pipe:
+        assert pipe.readline() == "begun\n"
+        beginner.kill()
+        assert pipe.read() == ""  # the end: nobody has it open any more
+    beginner.join()
 
 
 @given(st.integers(1, 40), st.integers(1, 20))

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -119,7 +120,16 @@ def _begin(train: Train, group: Group, work: Path, out: Path, seconds: float, co
     """In the process of a group: signals come from its parent alone, and nothing has touched a device yet."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
     os.environ |= {"CUDA_MPS_CLIENT_PRIORITY": str(int(behind)), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     sys.exit(0 if train(group.cell, group.config, work, out, seconds) else STOPPED)
+
+
+def _end_with_parent() -> None:
+    """Stop at a checkpoint when whoever began this is gone, however that came: nobody would know of it any more."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
