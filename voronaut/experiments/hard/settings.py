@@ -22,7 +22,7 @@ MAIN, FIVE, THREE = ("none", "kme"), tuple(range(100, 105)), tuple(range(100, 10
 ENVS, ROLLOUT = 16, 10_240  # of a run; steps of a turn, of which a line is kept
 EVALUATIONS, EPISODES = 5, 20  # in the last tenth of a run, with the exploiter's mean action
 LAST = 0.1
-SIZE = "large"  # of every learner
+SIZE = "large"  # of the learner, where a cell does not say another
 HOPPER = "env:voronaut.experiments.hard.hopper:make"
 DIMS = {"cheetah-run": 17, "walker-run": 24, "quadruped-run": 78, "humanoid-run": 67, "cartpole-swingup": 5,
         "acrobot-swingup": 6, HOPPER: 11}  # of a state  # fmt: skip
@@ -40,6 +40,7 @@ class Cell(NamedTuple):
     steps: int
     aim: float
     ppo: str  # the cell of the exploration experiment that is the same task
+    size: str = SIZE  # of the learner
 
     @property
     def title(self) -> str:
@@ -104,8 +105,8 @@ DENSE = {
         _cell("humanoid-dense", "humanoid-run", "dense", 1, 117),
     )
 }
-# A task that terminates and that nothing was tuned on.
-NEW = {"hopper-far": _cell("hopper-far", HOPPER, "release", 1, 0)}
+# A task that terminates and that nothing was tuned on, small enough for two cores.
+NEW = {"hopper-far": _cell("hopper-far", HOPPER, "release", 1, 0)._replace(size="small")}
 EVERY = {**CELLS, **LONG, **DENSE, **NEW}
 METHODS = {
     method.name: method
@@ -144,7 +145,7 @@ PLANS = (*PLAN, *OUTSIDE, *FURTHER)
 
 def configured(cell: Cell, method: Method, seeds: Sequence[int], numbers: Mapping[str, Any]) -> Config:
     """The runs of one method as the trainer takes them; `numbers` of the learner go before the method's own."""
-    given = {method.bonus: dict(method.params), "sac": {"size": SIZE, **numbers, **method.numbers}}
+    given = {method.bonus: dict(method.params), "sac": {"size": cell.size, **numbers, **method.numbers}}
     options = {name: own for name, own in given.items() if own}
     whole = configure(
         cell.task, learner="sac", pair=method.pair, bonuses=method.bonus, seeds=list(seeds), steps=cell.steps,
