@@ -40,7 +40,7 @@ class Settings:
     log_std: tuple[float, float] = (-5.0, 2.0)  # 2. bounds; SB3's lower one is −20, with which a policy can freeze
     temperature: float = 0.1  # 3. τ at the start; SB3 has 1
     target_entropy: float = -0.5  # 4. nats per action dimension; SB3 has −1
-    critics: str = "mean"  # 8. of both counts; SB3 takes the lower ("min"). docs/pair.md has what each did
+    critics: str = "mean"  # 8. of both counts; SB3 takes the lower ("min"). docs/trials.md has what each did
     bfloat16: bool = False  # 9. hidden layers multiply in bfloat16; weights, norms and heads stay in float32
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ def pages() -> dict[Path, dict[str, str]]:
         "entropy_experiments": {name: measured[name] for name in SHOWN},
         "entropy_tables": {name: text for name, text in measured.items() if name not in SHOWN},
         "entropy": {"cost": entropy_cost(json.loads((BENCHMARKS / "entropy.json").read_text()))},
-        "parameters": noise.computed(),
+        "trials": noise.computed(),
         "performance": {"cost": cost},
         "watching": maze.computed(),
         "adapters/sb3": {name: text for name, text in others.items() if name != loops.COMMAND},

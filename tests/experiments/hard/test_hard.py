@@ -218,7 +218,7 @@ def test_the_best_policy_of_a_cell_is_kept(whole: Callable[[], Path], tmp_path: 
 
 def test_gaits_become_a_strip_and_humanoids_a_film(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Image = pytest.importorskip("PIL.Image")
-    for cell in ("cheetah-0.25", figures.HEADLINE):
+    for cell in ("cheetah-0.25", figures.ALONE["humanoid"]):
         (tmp_path / "policies").mkdir(exist_ok=True)
         (tmp_path / f"policies/{cell}.npz").touch()
     noise = np.random.default_rng(0).integers(0, 255, (200, 48, 160, 3), dtype=np.uint8)
@@ -244,7 +244,7 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     )
     assert "| 2 [2, 2], 2 seeds | 2 [2, 2], 2 seeds | 2, 2 | 0.50 [0.50, 0.50] | 1.000 |" in texts["scores"]
     assert "random actions 2" in texts["discovery"] and "cartpole, seeds done: none 2 of 5" in texts["missing"]
-    assert len(figures.draw(tmp_path, tmp_path / "some")) == 6
+    assert len(figures.draw(tmp_path, tmp_path / "some")) == 7
     run_ = some.runs["cartpole"]["kme"][100]
     plans = (*settings.PLAN, *settings.OUTSIDE)
     every = {
@@ -255,9 +255,10 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     texts = tables.computed(tmp_path)
     assert "Still to be run" not in texts["missing"] and "Of 8 cells" in texts["sentences"]
     assert len(texts["further"].splitlines()) == 5
+    assert "| pair + KME | 2 [2, 2], 5 seeds | 2, 2, 2, 2, 2 | 0.00 (0.00 to 0.00), 5 of 5 seeds |" in texts["new"]
     assert len(texts["ablations"].splitlines()) == 3 + len(settings.ABLATIONS)
     assert "| Humanoid run, dense reward | 2 [2, 2], 5 seeds | 117 |" in tables.dense(tmp_path)["dense"]
-    assert len(figures.draw(tmp_path, tmp_path / "all")) == 6
+    assert len(figures.draw(tmp_path, tmp_path / "all")) == 7
 
 
 def test_the_hopper_is_paid_beyond_two_metres_and_falls() -> None:

@@ -16,6 +16,7 @@ from voronaut.experiments.hard.settings import (
     CELLS,
     COMPARED,
     DENSE,
+    EVERY,
     FOLDER,
     MAIN,
     METHODS,
@@ -25,7 +26,7 @@ from voronaut.experiments.hard.settings import (
 from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/hard")
-HEADLINE = "humanoid-0.2"  # the cell that README shows
+ALONE = {"humanoid": "humanoid-0.2", "hopper": "hopper-far"}  # cells with a figure of their own; README shows the first
 SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY}
 Runs = Mapping[str, Sequence[Result]]  # by method
 Data = Mapping[str, Runs]  # by cell
@@ -49,12 +50,12 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     data = load(folder)
     compared = {cell: {m: data[cell].get(m, []) for m in ("kme", *RIVALS, "none")} for cell in COMPARED}
     ablated = {ABLATED: {m: data[ABLATED].get(m, []) for m in ("kme", *ABLATIONS)}}
-    paths = {
-        name: figures / f"{name}.png" for name in ("curves", "humanoid", "discovery", "rivals", "ablations", "dense")
-    }
+    names = ("curves", "discovery", "rivals", "ablations", "dense", *ALONE)
+    paths = {name: figures / f"{name}.png" for name in names}
     curves(paths["curves"], data, CELLS, ppo())
     curves(paths["dense"], data, DENSE, {})
-    headline(paths["humanoid"], CELLS[HEADLINE], data[HEADLINE])
+    for name, cell in ALONE.items():
+        seeds(paths[name], EVERY[cell], data[cell])
     discovery(paths["discovery"], data)
     scores(paths["rivals"], compared, 2)
     scores(paths["ablations"], ablated, 1)
@@ -69,7 +70,7 @@ def curves(path: Path, data: Data, cells: Mapping[str, Cell], before: Mapping[st
         _legend(np.ravel(grid))
 
 
-def headline(path: Path, cell: Cell, runs: Runs) -> None:
+def seeds(path: Path, cell: Cell, runs: Runs) -> None:
     """One cell, every seed a line of its own."""
     with figure(path, size=(4.8, 3.6)) as axes:
         axes.set_title(cell.title, fontsize=10)

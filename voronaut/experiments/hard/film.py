@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voronaut.experiments.hard.figures import FIGURES, HEADLINE
+from voronaut.experiments.hard.figures import ALONE, FIGURES
 from voronaut.experiments.hard.results import POLICIES
 from voronaut.experiments.hard.settings import CELLS, FOLDER
 from voronaut.helpers import missing
@@ -14,6 +14,7 @@ from voronaut.tasks.factory import make
 from voronaut.training import policy
 
 SEED, EVERY_STEPS = 7, 2
+FILM = "humanoid"
 FIRST, APART, SHOWN = 120, 8, 9  # pictures: where a strip begins, how far they are apart, how many it has
 FILMED, PER_SECOND = slice(100, 320), 20  # pictures of the film; so many per second are Humanoid's own time
 Pictures = NDArray[np.uint8]
@@ -54,8 +55,8 @@ def main(folder: Path = FOLDER, figures: Path = FIGURES) -> None:
     files = [path for name in CELLS if (path := folder / POLICIES / f"{name}.npz").exists()]
     shown = {path.stem: pictures(path) for path in files}
     print(strip(figures / "gaits.png", shown))
-    if HEADLINE in shown:
-        print(film(figures / "humanoid.webp", shown[HEADLINE]))
+    if (filmed := shown.get(ALONE[FILM])) is not None:
+        print(film(figures / f"{FILM}.webp", filmed))
 
 
 if __name__ == "__main__":

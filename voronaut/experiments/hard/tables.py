@@ -35,6 +35,7 @@ PUBLISHED = {
     "quadruped-dense": {"SAC": 196, "SimbaV2": 936, "BRO": 889, "MR.Q": 948},
     "humanoid-dense": {"SAC": 117, "SimbaV2": 195, "BRO": 297, "MR.Q": 200},
 }
+DISCOVERED = ("first rewarded step, million", "taken by", "hundredth", "from the first to half of the final return")
 Some = Sequence[Result]
 
 
@@ -120,10 +121,9 @@ def _row(cell: Cell, data: Data, before: dict[str, float]) -> list[str]:
     if alone and pair:
         found, p = better(pair, alone)
         versus = [pretty(found, ".2f"), f"{p:.3f}"]
-    seeds = ", ".join(f"{x:.0f}" for x in sorted(marks(pair)))
     ppo = f"{before[cell.name]:.1f}" if cell.name in before else "–"
     end = ("yes" if reached(cell, pair) else "no") if pair else "–"
-    return [cell.title, f"{cell.steps / 1e6:g}", mean(alone), mean(pair), seeds or "–", *versus, ppo,
+    return [cell.title, f"{cell.steps / 1e6:g}", mean(alone), mean(pair), _seeds(pair), *versus, ppo,
             f"{cell.aim:g}", end]  # fmt: skip
 
 
@@ -149,15 +149,20 @@ def further(data: Data) -> str:
     runs = {cell: data[cell.name]["kme"] for cell in LONG.values() if data[cell.name].get("kme")}
     if not runs:
         return "None was run for longer yet."
-    rows = [[cell.title, mean(data[cell.name.removesuffix("-5M")].get("kme", [])), mean(some),
-             ", ".join(f"{x:.0f}" for x in sorted(marks(some)))] for cell, some in runs.items()]  # fmt: skip
+    rows = [[cell.title, mean(data[cell.name.removesuffix("-5M")].get("kme", [])), mean(some), _seeds(some)]
+            for cell, some in runs.items()]  # fmt: skip
     return table(["cell", "pair + KME, 2M", "pair + KME, 5M", "every seed"], rows)
 
 
 def new(data: Data) -> str:
     """SAC alone and the pair on a task that terminates and that nothing was tuned on."""
-    rows = [[cell.title, *(mean(data[name].get(method, [])) for method in MAIN)] for name, cell in NEW.items()]
-    return table(["cell", *(METHODS[method].text for method in MAIN)], rows)
+    rows = [[METHODS[method].text, mean(some), _seeds(some), *_steps(some)]
+            for name in NEW for method in MAIN if (some := data[name].get(method))]  # fmt: skip
+    return table(["method", "score", "every seed", *DISCOVERED], rows) if rows else NOTHING
+
+
+def _seeds(some: Some) -> str:
+    return ", ".join(f"{x:.0f}" for x in sorted(marks(some))) or "–"
 
 
 def mean(some: Some) -> str:
@@ -209,9 +214,7 @@ def discovery(data: Data) -> str:
         for method in (*MAIN, *RIVALS)
         if data[cell.name].get(method)
     ]
-    head = ["cell", "method", "first rewarded step, million", "taken by", "hundredth",
-            "from the first to half of the final return"]  # fmt: skip
-    return table(head, rows) if rows else NOTHING
+    return table(["cell", "method", *DISCOVERED], rows) if rows else NOTHING
 
 
 def _steps(some: Some) -> list[str]:
@@ -236,7 +239,7 @@ def _median(millions: Sequence[float]) -> str:
 def cost(data: Data) -> str:
     """Minutes of a machine that a run takes of the time of all that train beside it, by cell and method."""
     rows = []
-    for cell in (*CELLS.values(), *LONG.values()):
+    for cell in (*CELLS.values(), *LONG.values(), *NEW.values()):
         for method, some in data[cell.name].items():
             for where in sorted({_machine(result) for result in some}):
                 here = [result for result in some if _machine(result) == where]

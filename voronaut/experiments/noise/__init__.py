@@ -1,7 +1,7 @@
 """How much survives noise: the small pair on Cheetah, its 17 coordinates as they are and with 20 of pure noise behind.
 
 `voronaut reproduce noise --processes N`: one job for each seed and memory, a few minutes on one core each. The table
-is on docs/parameters.md.
+is on docs/trials.md.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None] = print) -
 
 
 def computed(folder: Path = FOLDER) -> dict[str, str]:
-    """docs/parameters.md: exploiters' returns at two thirds and at the end, seed by seed, and rewarded steps."""
+    """docs/trials.md: exploiters' returns at two thirds and at the end, seed by seed, and rewarded steps."""
     found, rows = small.collect(plan(), folder), []
     for memory, title in TITLES.items():
         for extra in EXTRA:
