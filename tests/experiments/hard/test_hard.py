@@ -141,6 +141,14 @@ def test_the_frozen_settings_are_those_of_today(monkeypatch: pytest.MonkeyPatch)
         assert {**mine, "seeds": given["seeds"]} == given, name
 
 
+def test_what_was_frozen_stays_when_more_is(tmp_path: Path) -> None:
+    told = json.loads(settings.freeze(tmp_path).read_text())
+    assert len(told) == sum(len(wanted.methods) for wanted in settings.PLANS)
+    chosen = {**told["cartpole/kme"], "scale": "7"}
+    (tmp_path / settings.FROZEN).write_text(json.dumps({"cartpole/kme": chosen}))
+    assert json.loads(settings.freeze(tmp_path).read_text()) == {**told, "cartpole/kme": chosen}
+
+
 def test_methods_with_the_same_learner_are_one_experiment() -> None:
     together = configs("none", "kme", "zero", "not-near-reward", "one-1")
     names = [[method.label for method in one.methods] for one in together]
@@ -257,7 +265,8 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     assert len(texts["further"].splitlines()) == 5
     assert "| pair + KME | 2 [2, 2], 5 seeds | 2, 2, 2, 2, 2 | 0.00 (0.00 to 0.00), 5 of 5 seeds |" in texts["new"]
     assert len(texts["ablations"].splitlines()) == 3 + len(settings.ABLATIONS)
-    assert "| Humanoid run, dense reward | 2 [2, 2], 5 seeds | 117 |" in tables.dense(tmp_path)["dense"]
+    shown = tables.dense(tmp_path)["dense"]
+    assert "| Humanoid run, dense reward | 2 [2, 2], 5 seeds | 2 [2, 2], 5 seeds | 117 |" in shown
     assert len(figures.draw(tmp_path, tmp_path / "all")) == 7
 
 

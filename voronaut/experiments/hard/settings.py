@@ -18,7 +18,7 @@ from voronaut.training.config import Config
 FOLDER, WORK = Path("results/hard"), Path("runs/hard")
 FROZEN = "settings.json"  # in FOLDER
 RETIRED = (("replay", 0.0),)  # parameters that older files name, with the one value that they have had
-MAIN, FIVE, THREE = ("none", "kme"), tuple(range(100, 105)), tuple(range(100, 103))
+MAIN, TWICE, FIVE, THREE = ("none", "kme"), "twice", tuple(range(100, 105)), tuple(range(100, 103))
 ENVS, ROLLOUT = 16, 10_240  # of a run; steps of a turn, of which a line is kept
 EVALUATIONS, EPISODES = 5, 20  # in the last tenth of a run, with the exploiter's mean action
 LAST = 0.1
@@ -117,6 +117,7 @@ METHODS = {
         Method("re3", "pair + RE3", "re3", {"memory": 16_384}),
         Method("kme-whole", "pair + KME on the whole state", "kme", {"views": 1}),
         Method("zero", "pair without a bonus", "zero"),
+        Method(TWICE, "SAC alone, twice the gradient steps", "none", numbers={"gradient_steps": 16}),
         # What is taken away or put in another's place, on one cell
         Method("kme-views-2", "views of two coordinates", "kme", {"view_dim": 2}),
         Method("kme-paper", "the paper's clusters", "kme", {"balance": 1e-4, "init": "data"}),
@@ -129,7 +130,7 @@ METHODS = {
     )
 }
 RIVALS = ("rnd", "re3", "kme-whole", "zero")
-ABLATIONS = tuple(METHODS)[len(MAIN) + len(RIVALS) :]
+ABLATIONS = tuple(name for name in METHODS if name not in (*MAIN, *RIVALS, TWICE))
 ABLATED = "quadruped-0.7"
 COMPARED = ("cheetah-0.25", "walker-0.25", "quadruped-0.7", "humanoid-0.2")
 PLAN = (
@@ -138,7 +139,7 @@ PLAN = (
     *(Wanted(cell, RIVALS[1:], THREE) for cell in COMPARED),
     Wanted(ABLATED, ABLATIONS, THREE),
 )
-OUTSIDE = (*(Wanted(cell, ("none",), THREE) for cell in DENSE), *(Wanted(cell, MAIN, THREE) for cell in NEW))
+OUTSIDE = (*(Wanted(cell, ("none", TWICE), THREE) for cell in DENSE), *(Wanted(cell, MAIN, THREE) for cell in NEW))
 FURTHER = tuple(Wanted(cell, ("kme",), FIVE) for cell in LONG)  # run when it is asked for
 PLANS = (*PLAN, *OUTSIDE, *FURTHER)
 
@@ -171,16 +172,21 @@ def resolved(config: Config) -> dict[str, Any]:
 
 
 def freeze(folder: Path) -> Path:
-    """Write what every method of every cell comes to; from then on only such runs are begun, and only such count."""
+    """Write what every method of every cell comes to; from then on only such runs are begun, and only such count.
+
+    What was frozen before stays as it was.
+    """
+    path = folder / FROZEN
+    before = json.loads(path.read_text()) if path.exists() else {}
     every = {
         f"{wanted.cell}/{name}": {**resolved(configured(EVERY[wanted.cell], METHODS[name], FIVE, {})),
                                   "seeds": list(wanted.seeds)}
         for wanted in PLANS for name in wanted.methods
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(given)}" for name, given in every.items())
-    files.write_text(folder / FROZEN, "{\n" + lines + "\n}\n")
-    return folder / FROZEN
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(before.get(name, given))}" for name, given in every.items())
+    files.write_text(path, "{\n" + lines + "\n}\n")
+    return path
 
 
 def frozen(folder: Path) -> dict[str, dict[str, Any]]:

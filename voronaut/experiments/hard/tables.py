@@ -23,6 +23,7 @@ from voronaut.experiments.hard.settings import (
     NEW,
     PLAN,
     RIVALS,
+    TWICE,
     Cell,
 )
 from voronaut.helpers.markdown import table
@@ -201,9 +202,12 @@ def ablations(data: Data) -> str:
 def dense(folder: Path = FOLDER) -> dict[str, str]:
     """The learner without a bonus on dense rewards, beside what others have published: a part of docs/pair.md."""
     data = figures.load(folder)
-    rows = [[cell.title, mean(data[name].get("none", [])), *map(str, PUBLISHED[name].values())]
+    texts = {"none": "this SAC", TWICE: "twice the gradient steps"}
+    shown = [name for name in texts if name == "none" or any(data[cell].get(name) for cell in DENSE)]
+    rows = [[cell.title, *(mean(data[name].get(method, [])) for method in shown), *map(str, PUBLISHED[name].values())]
             for name, cell in DENSE.items()]  # fmt: skip
-    return {"dense": table(["task, 1M steps", "this SAC", *next(iter(PUBLISHED.values()))], rows)}
+    head = ["task, 1M steps", *(texts[name] for name in shown), *next(iter(PUBLISHED.values()))]
+    return {"dense": table(head, rows)}
 
 
 def discovery(data: Data) -> str:
