@@ -81,7 +81,7 @@ def _add_train(menu: Any) -> None:
     add("--pair", type=_switch, metavar="on|off|stored", help="of sac: off is one agent paid by task and bonus "
         "together; stored pays a state what it earned when it was met, not what it earns now (on)")  # fmt: skip
     add("--seeds", type=_seeds, metavar="N", help="this many seeds from 0, or a list such as 3,4,7 (5)")
-    add("--steps", type=_number, metavar="N", help="environment steps per run, such as 2e6 (5e6)")
+    add("--steps", type=_number, metavar="N", help="environment steps per run, such as 2e6 (5e6; of sac 1e6)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for everything that is written")
     add("--threshold", metavar="release|paper|dense", help="which rewards count, on Cheetah and Walker: from 0.25 on, "
         "as in the code that the authors released, from 0.5 on, as the paper prints, or all (release)")  # fmt: skip

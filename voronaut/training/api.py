@@ -172,8 +172,9 @@ def train(
     """Train bonuses × seeds on a task, side by side, and return the folders of the runs.
 
     A task is a name ("cheetah-run", "gym:Pendulum-v1"), or a function or class that makes a Gymnasium environment.
-    Takes what `configure` takes: bonuses=("none", "kme"), seeds=5 (or a list), steps=5e6, threshold="release",
-    backend="auto", envs=16, rollout=16384, options={"kme": {"scale": 0.01}}, sweep={"kme.balance": [1e-5, 1e-4]},
+    Takes what `configure` takes: learner="ppo" (or "sac"), bonuses=("none", "kme"), seeds=5 (or a list), steps=5e6 (of
+    sac 1e6), threshold="release", backend="auto", envs=16, rollout=16384 (of sac 10240),
+    options={"kme": {"scale": 0.01}, "sac": {"size": "small"}}, sweep={"kme.balance": [1e-5, 1e-4]},
     preset=None ("paper": the paper's KME).
     `resume` goes on with an unfinished experiment in `out`, or with one that had fewer steps; `restart` moves it aside
     and begins again.

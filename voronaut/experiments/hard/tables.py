@@ -63,8 +63,9 @@ def frozen(folder: Path) -> str:
     if not fixed:
         return "The settings are not frozen yet."
     return (
-        f"Every number of all {len(fixed)} pairs of cell and method was fixed before the first of its runs "
-        f"(`{FOLDER / settings.FROZEN}`); files of runs with any other are not used, and trials had seeds below 100."
+        f"Every number of all {len(fixed)} combinations of cell and method was fixed before the first of its runs that "
+        f"is reported (`{FOLDER / settings.FROZEN}`); files of runs with any other are not used, and trials had seeds "
+        "below 100."
     )
 
 
