@@ -201,6 +201,17 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     assert [path.name for path in checkpoint.saved(cut / "checkpoints")] == ["000004.npz"]
 
 
+def test_a_checkpoint_of_runs_that_were_grouped_otherwise_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = config(bonuses=["zero"], seeds=2)
+    with monkeypatch.context() as patch, pytest.raises(loop.Stopped):
+        patch.setattr(off_policy, "_grouped", lambda config: [(config.methods[0], list(config.seeds))])
+        loop.train(made, tmp_path / "one", deadline=0.0)
+    with pytest.raises(ValueError, match="Go on where it was begun"):
+        loop.train(made, tmp_path / "one", resume=True)
+
+
 @pytest.mark.parametrize("paired", [True, "stored"])
 def test_more_steps_later_are_the_longer_run_to_the_bit(paired: bool | str, tmp_path: Path) -> None:
     made = config(bonuses=["zero", "kme"], pair=paired)

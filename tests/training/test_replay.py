@@ -108,16 +108,35 @@ def save(folder: Path, happened: replay.Transition, ends: tuple[int, ...]) -> No
 def test_files_give_the_same_replay_back(tmp_path: Path, saves: tuple[int, ...]) -> None:
     happened = history(30)
     save(tmp_path, happened, saves)
-    [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, 30)
+    [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, 30, [happened.next_states[:, -1]])
     same(filled(happened), again)
+
+
+@pytest.mark.parametrize("saves", [(30,), (30, 34)])
+def test_an_episode_that_is_begun_anew_at_a_resume_ends_there(tmp_path: Path, saves: tuple[int, ...]) -> None:
+    """At the resume that is under way, and at one before, of which only the files tell."""
+    happened = history(34)
+    happened.observations[:, 30:] += 500  # what came after the checkpoint was another episode
+    happened.next_states[:, 30:] += 500
+    save(tmp_path, happened, saves)
+    then = (happened.observations[:, 30:31] if saves[-1] == 30 else happened.next_states[:, -1:])[:, 0]
+    [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, saves[-1], [then])
+    windows = drawn(again)
+    t, e = starts(windows)
+    before = (t < 30) & (e < 500)
+    assert (np.asarray(windows.next_states)[before][np.asarray(windows.alive)[before]][:, 0] < 500).all()
+    last = before & (t == 29)
+    assert last.any() and (np.asarray(windows.alive)[last].sum(axis=1) == 1).all()
+    assert np.asarray(again.rows.truncated)[0, 29].all() and not np.asarray(again.rows.truncated)[0, 28].all()
+    assert not np.asarray(windows.terminated)[last].any()  # it was cut off: values go on from its last state
 
 
 def test_rows_after_the_checkpoint_that_is_gone_on_from_do_not_count(tmp_path: Path) -> None:
     save(tmp_path, history(30), (10, 30))
-    [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, 10)
+    [again] = replay.restore([replay.empty(1, SHAPE)], tmp_path, 10, [history(10).next_states[:, -1]])
     assert int(again.steps[0]) == 10
     with pytest.raises(ValueError, match="30 rows; the checkpoint was made after 12"):
-        replay.restore([replay.empty(1, SHAPE)], tmp_path, 12)
+        replay.restore([replay.empty(1, SHAPE)], tmp_path, 12, [history(10).next_states[:, -1]])
 
 
 def test_files_hold_a_state_once(tmp_path: Path) -> None:
@@ -198,7 +217,7 @@ def test_a_reward_that_is_forgotten_is_not_drawn() -> None:
 def test_files_give_a_full_memory_back(tmp_path: Path, saves: tuple[int, ...]) -> None:
     happened = rewarding(200, (21, 1), (95, 2), (96, 2))
     save(tmp_path, happened, saves)
-    [again] = replay.restore([replay.empty(1, SHORT)], tmp_path, 200)
+    [again] = replay.restore([replay.empty(1, SHORT)], tmp_path, 200, [happened.next_states[:, -1]])
     same(filled(happened, SHORT), again)
 
 

@@ -272,7 +272,8 @@ def test_choices_are_learned_saved_and_evaluated(tmp_path: Path, capsys: pytest.
     out = str(tmp_path / "cartpole")
     assert main([*CARTPOLE, "--bonus", "none", "--steps", "8192", "--ppo.learning_rate", "2e-3", "--out", out]) == 0
     returns = [row["extrinsic_return"] for row in rows(tmp_path / "cartpole", "none-0")]
-    assert returns[0] < 40 and returns[-1] > 60
+    known = [each for each in returns if each is not None]  # a pole that stands ends no episode
+    assert known[0] < 40 and known[-1] > 60, returns
     assert main(["eval", f"{out}/none-0", "--episodes", "4"]) == 0
     assert "sampled" in capsys.readouterr().out
     policy = vn.load_policy(f"{out}/none-0")

@@ -93,7 +93,8 @@ class SACTrainer:
         Handing an accelerator many small programs takes a while, so it is done in a thread of its own while the
         environments are simulated; what comes after waits for it, and the order of everything stays fixed.
         """
-        drawn = [lane.act(self.observations[rows], t) for lane, rows in self._lanes()]  # type: ignore[index]
+        with self._timed("learn_seconds"):
+            drawn = [lane.act(self.observations[rows], t) for lane, rows in self._lanes()]  # type: ignore[index]
         if not all(lane.inside for lane in self.lanes):
             with self._timed("learn_seconds"):
                 jax.block_until_ready(drawn)  # type: ignore[no-untyped-call]
@@ -144,8 +145,9 @@ class SACTrainer:
         happened = replay.Transition(
             self.observations, actions, nxt, rewards, terminated, truncated, self._paid_now(nxt)
         )
-        for lane, rows in self._lanes():
-            lane.keep(jax.tree.map(lambda x, rows=rows: x[rows], happened))
+        with self._timed("learn_seconds"):  # it waits where the device is still learning
+            for lane, rows in self._lanes():
+                lane.keep(jax.tree.map(lambda x, rows=rows: x[rows], happened))
         self.pending.append(jax.tree.map(np.copy, happened))
         t = self.done * self.rows + row
         self.next_states[:, row] = self.recent[:, t % self.settings.absorb_every] = nxt
@@ -205,9 +207,8 @@ class SACTrainer:
     def load_state_dict(self, arrays: Mapping[str, NDArray[Any]], chunks: Path) -> None:
         """Go on from a checkpoint: exactly, or with new episodes where the backend cannot restore one."""
         for index, lane in enumerate(self.lanes):
-            saved = checkpoint.part(arrays, f"lane{index}")
             leaves, tree = jax.tree.flatten(lane.run)
-            lane.run = jax.tree.unflatten(tree, [saved[str(i)] for i in range(len(leaves))])
+            lane.run = jax.tree.unflatten(tree, _fitting(checkpoint.part(arrays, f"lane{index}"), leaves))
         self.bonuses.load_state_dict(checkpoint.part(arrays, "bonus"))
         self.observations = self._shaped(self.task.load_state_dict(checkpoint.part(arrays, "task"))).copy()
         self.recent, self.done = arrays["recent"].copy(), int(arrays["rollout"])
@@ -215,7 +216,8 @@ class SACTrainer:
         if self.task.resumes_exactly:
             self.observations, self.returns = arrays["observations"].copy(), arrays["returns"].copy()
         self.appended, self.pending = self.done * self.rows, []
-        full = replay.restore([lane.replay for lane in self.lanes], chunks, self.appended)
+        then = [self.observations[rows] for _, rows in self._lanes()]
+        full = replay.restore([lane.replay for lane in self.lanes], chunks, self.appended, then)
         for lane, each in zip(self.lanes, full, strict=True):
             lane.replay = each
         self.rewarded = np.concatenate([np.asarray(lane.replay.rewards) for lane in self.lanes]).astype(np.int64)
@@ -295,6 +297,17 @@ def _grouped(config: Config) -> list[tuple[Method, list[int]]]:
     if on_accelerator():
         return [(method, list(config.seeds)) for method in config.methods]
     return [(method, [seed]) for method, seed in config.runs]
+
+
+def _fitting(saved: Mapping[str, NDArray[Any]], leaves: list[Any]) -> list[NDArray[Any]]:
+    """The saved arrays in the place of these; ValueError where runs were grouped otherwise."""
+    found = [saved[str(i)] for i in range(len(leaves)) if str(i) in saved]
+    if [each.shape for each in found] != [leaf.shape for leaf in leaves] or len(saved) > len(found):
+        raise ValueError(
+            "the checkpoint does not fit: on an accelerator all runs of a method are one program, on a CPU each is one "
+            "by itself. Go on where it was begun."
+        )
+    return found
 
 
 def _scaled(actions: Floats, task: VectorTask) -> NDArray[np.float64]:

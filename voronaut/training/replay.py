@@ -216,11 +216,38 @@ def _packed(rows: Transition) -> npz.Arrays:
     return {**small, "finals": rows.next_states[over], "last": rows.next_states[:, -1]}
 
 
-def restore(replays: Sequence[Replay], folder: Path, end: int) -> list[Replay]:
-    """Empty replays after the first `end` vector steps in the files of `folder`, as if inserted one by one."""
-    for parts in _files(folder, len(replays), end):
-        replays = [_inserted(each, part) for each, part in zip(replays, parts, strict=True)]
+def restore(replays: Sequence[Replay], folder: Path, end: int, then: Sequence[Array]) -> list[Replay]:
+    """Empty replays after the first `end` vector steps in the files of `folder`, as if inserted one by one.
+
+    `then` are the observations that acting goes on from, (runs, envs, d) of each: where an episode was begun anew
+    instead, here or at an earlier resume, its last step is the end of it.
+    """
+    for parts, following in _followed(_files(folder, len(replays), end), then):
+        whole = [_ended(part, first) for part, first in zip(parts, following, strict=True)]
+        replays = [_inserted(each, part) for each, part in zip(replays, whole, strict=True)]
     return list(replays)
+
+
+def _followed(
+    files: Iterator[list[Transition]], then: Sequence[Array]
+) -> Iterator[tuple[list[Transition], Sequence[Array]]]:
+    """What each file holds, and the observations after it."""
+    before: list[Transition] = []
+    for parts in files:
+        if before:
+            yield before, [part.observations[:, 0] for part in parts]
+        before = parts
+    if before:
+        yield before, then
+
+
+def _ended(happened: Transition, then: Array) -> Transition:
+    """The steps (runs, steps, envs, …), with the last one cut off where the episode does not go on with `then`."""
+    over = happened.terminated[:, -1] | happened.truncated[:, -1]
+    lost = ~over & (happened.next_states[:, -1] != then).any(axis=-1)
+    truncated = happened.truncated.copy()
+    truncated[:, -1] |= lost
+    return happened._replace(truncated=truncated)
 
 
 def _files(folder: Path, lanes: int, end: int) -> Iterator[list[Transition]]:
