@@ -31,7 +31,8 @@ def trained(cell: Any, config: Any, work: Path, out: Path, seconds: float) -> bo
             pipe.write("begun\n")
             pipe.flush()
             signal.pause()
-    told = {"cores": sorted(os.sched_getaffinity(0)), "priority": os.environ["CUDA_MPS_CLIENT_PRIORITY"],
+    threads = [os.sched_getaffinity(int(name)) for name in os.listdir("/proc/self/task")]
+    told = {"cores": sorted(set.union(*threads)), "priority": os.environ["CUDA_MPS_CLIENT_PRIORITY"],
             "pid": os.getpid(), "seconds": seconds}  # fmt: skip
     (out / f"{cell.name}-{name}.json").write_text(json.dumps(told))
     if name == "fails":

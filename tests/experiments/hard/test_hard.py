@@ -1,6 +1,8 @@
 """The hard tasks: a cell in seconds, stopped and gone on with, judged beside the training, and told from its files."""
 
 import contextlib
+import dataclasses
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -73,6 +75,40 @@ def test_what_is_stopped_goes_on_to_the_same_results(whole: Callable[[], Path], 
     for name in ("none-100", "kme-101"):
         assert lines(tmp_path, name) == lines(whole(), name)
     assert not list((tmp_path / "work").rglob("checkpoints/*"))
+
+
+def test_what_another_command_has_finished_meanwhile_is_not_trained_again(
+    whole: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = shutil.copytree(whole() / "results", tmp_path / "results")
+    monkeypatch.setattr(run, "SACTrainer", None)  # nothing begins
+    assert go(tmp_path, "none", "kme")
+    path = results.path_of(there, "cartpole", "kme", 101)
+    path.write_text(path.read_text()[:300])
+    with pytest.raises(TypeError):
+        go(tmp_path, "none", "kme")
+
+
+def test_a_damaged_policy_takes_no_result_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "results" / results.POLICIES).mkdir(parents=True)
+    (tmp_path / "results" / results.POLICIES / "cartpole.npz").write_text("no policy")
+    said: list[str] = []
+    assert run.run(CELL, configs("none"), tmp_path / "work", tmp_path / "results", say=said.append)
+    assert len(list((tmp_path / "results/cartpole").iterdir())) == 2
+    assert any("none-100 was not compared" in text for text in said)
+
+
+def test_evaluations_of_a_shorter_run_do_not_count(tmp_path: Path) -> None:
+    """One of 20 turns is evaluated after the 19th and stopped there; the one of 24 that goes on is not."""
+    [one] = configs("none")
+    shorter, longer = (dataclasses.replace(one, steps=128 * turns) for turns in (20, 24))
+    asked, (work, out) = itertools.count(1), (tmp_path / "work", tmp_path / "results")
+    assert not run.train(CELL, shorter, work, out, lambda takes: next(asked) == 19, lambda text: None)
+    assert min(judge.judged(20)) == 19 and min(judge.judged(24)) > 20
+    assert run.train(CELL, longer, work, out, lambda takes: False, lambda text: None)
+    for path in (out / "cartpole").iterdir():
+        steps = [steps for steps, _ in results.read(path).about["evaluations"]]
+        assert steps == [128 * turn for turn in sorted(set(judge.judged(24)))]
 
 
 def test_a_result_tells_what_was_run_and_found(whole: Callable[[], Path]) -> None:

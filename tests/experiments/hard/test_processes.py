@@ -1,10 +1,13 @@
 """Groups of runs in processes of their own: all are trained, one that fails hurts no other, and a stop is a stop."""
 
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +59,26 @@ def test_nothing_is_begun_after_a_stop(tmp_path: Path) -> None:
     assert not told(tmp_path)
     assert not processes.run([group("a"), group("stops", "walker-0.5")], tmp_path, tmp_path, 1, train=trained)
     assert set(told(tmp_path)) == {"walker-0.5-stops"}
+
+
+def test_who_goes_on_after_another_stopped_is_told_to_stop_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group ends at a checkpoint by itself; Ctrl-C comes after that, while another is waiting for a signal."""
+    asked = itertools.count()
+
+    @contextmanager
+    def later() -> Iterator[Callable[[], bool]]:
+        yield lambda: (tmp_path / "cartpole-stops.json").exists() and next(asked) > 2
+
+    monkeypatch.setattr(processes.loop, "interrupts", later)
+    os.mkfifo(tmp_path / "pipe")
+    assert not go(tmp_path, group("waits", "walker-0.5"), group("stops"), group("a"))
+    assert set(told(tmp_path)) <= {"cartpole-stops", "cartpole-a"}
+
+
+def test_no_further_group_is_begun_where_the_time_would_not_do(tmp_path: Path) -> None:
+    soon = time.monotonic() + processes.BEGINNING - 1
+    assert not processes.run([group("a"), group("b")], tmp_path, tmp_path, 1, deadline=soon, train=trained)
+    assert set(told(tmp_path)) == {"cartpole-b"}
 
 
 def test_no_group_outlives_who_began_it(tmp_path: Path) -> None:

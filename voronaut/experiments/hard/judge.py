@@ -30,7 +30,7 @@ class Judge:
         self.config = config
         self.folders = [work / name for name in config.folders()]
         self.pool = ThreadPoolExecutor(1)
-        self.pending: list[tuple[int, Future[Returns]]] = []
+        self.pending: list[tuple[int, float, Future[Returns]]] = []  # turn, when it was asked for
         self.took = 0.0
 
     def __enter__(self) -> "Judge":
@@ -46,15 +46,16 @@ class Judge:
         trainer.save_policies(self.folders)
         act = policy.load_many(self.folders)
         number = judged(trainer.total).index(trainer.done) + 1
-        self.pending.append((trainer.done, self.pool.submit(self._timed, act, number)))
+        self.pending.append((trainer.done, time.monotonic(), self.pool.submit(self._timed, act, number)))
 
     def left(self) -> float:
-        """About the seconds until all that was begun is over."""
-        return sum(self.took for _, future in self.pending if not future.done())
+        """About the seconds until all that was begun is over: none is told to take less than it has taken."""
+        now = time.monotonic()
+        return sum(max(self.took, now - asked) for _, asked, future in self.pending if not future.done())
 
     def settle(self, evaluations: Evaluations) -> None:
         """Wait for what was begun, and write it down."""
-        for turn, future in self.pending:
+        for turn, _, future in self.pending:
             returns = [[round(float(x), 2) for x in run] for run in future.result()]
             evaluations.append([turn * self.config.rollout, returns])
         self.pending = []

@@ -22,6 +22,7 @@ from voronaut.training import loop
 from voronaut.training.config import Config
 
 STOPPED = 3  # exit status of a group that ended at a checkpoint
+BEGINNING = 60.0  # seconds that a group takes to begin: with less left no further one is begun
 Say = Callable[[str], None]
 Train = Callable[[Cell, Config, Path, Path, float], bool]
 
@@ -70,20 +71,22 @@ def run(
     waiting, free = sorted(groups, key=lambda group: group.steps), list(range(processes))
     longest = max((group.cell.steps for group in groups), default=0)
     running: dict[Any, Running] = {}
-    failed, stopped = [], False
+    failed, stopped, told, begun = [], False, False, 0  # whether no more are begun, and whether all were told to stop
 
     def left() -> float:
         return math.inf if deadline is None else deadline - time.monotonic()
 
     with loop.interrupts() as interrupted, _nobody_after(running):
         while running or (waiting and not stopped):
-            if not stopped and (interrupted() or left() <= 0):
-                stopped = True
+            if not told and (interrupted() or left() <= 0):
+                stopped = told = True
                 for each in running.values():
                     each.process.terminate()  # it stops at a checkpoint
+            stopped |= bool(waiting) and begun >= processes and left() < BEGINNING
             while free and waiting and not stopped:
-                slot, group = free.pop(0), waiting.pop()
-                given = (train, group, work, out, left(), share(slot, processes), group.cell.steps < longest)
+                slot, group, begun = free.pop(0), waiting.pop(), begun + 1
+                ends = time.time() + left()
+                given = (train, group, work, out, ends, share(slot, processes), group.cell.steps < longest)
                 process = multiprocessing.get_context("spawn").Process(target=_begin, args=given)
                 process.start()
                 running[process.sentinel] = Running(process, slot, group)
@@ -116,15 +119,22 @@ def share(slot: int, processes: int) -> list[int]:
     return mine or [cores[slot % len(cores)]]
 
 
-def _begin(train: Train, group: Group, work: Path, out: Path, seconds: float, cores: list[int], behind: bool) -> None:
+def _begin(train: Train, group: Group, work: Path, out: Path, ends: float, cores: list[int], behind: bool) -> None:
     """In the process of a group: signals come from its parent alone, and nothing has touched a device yet."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, cores)
+        for thread in _threads():
+            os.sched_setaffinity(thread, cores)
     os.environ |= {"CUDA_MPS_CLIENT_PRIORITY": str(int(behind)), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    sys.exit(0 if train(group.cell, group.config, work, out, seconds) else STOPPED)
+    sys.exit(0 if train(group.cell, group.config, work, out, ends - time.time()) else STOPPED)
+
+
+def _threads() -> list[int]:
+    """Of this process: NumPy may have begun some, which keep the cores that they were begun with."""
+    folder = Path("/proc/self/task")
+    return [int(each.name) for each in folder.iterdir()] if folder.exists() else [0]
 
 
 def _end_with_parent() -> None:

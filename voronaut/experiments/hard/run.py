@@ -22,7 +22,7 @@ from voronaut.helpers import files, machine, npz
 from voronaut.tasks.base import Step, VectorTask
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, folder, loop, policy
-from voronaut.training.config import Config
+from voronaut.training.config import Config, Method
 from voronaut.training.off_policy import SACTrainer
 
 CHECKPOINTS, PROGRESS, COMPILED = "checkpoints", "progress.json", "compiled"
@@ -112,6 +112,8 @@ def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Sa
     """Train one group from where it stands; True when it is done and its results are written."""
     seeds = [seed for _, seed in config.runs]
     with folder.locked(work):
+        if exported(cell, config, out):  # by another command, while this one waited
+            return True
         folder.check(config, work, resume=True, restart=False)
         folder.claim(config, work)
         task = Watched(make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend))
@@ -132,17 +134,18 @@ def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Sa
 def _turns(
     name: str, trainer: SACTrainer, task: "Watched", book: Book, judge: Judge, work: Path, stop: Stop, say: Say
 ) -> bool:
-    saved, longest = trainer.done, 0.0
+    saved, longest, ends = trainer.done, 0.0, judged(trainer.total)
     while trainer.done < trainer.total:
         started, before = time.perf_counter(), trainer.rewarded.copy()
         rows = trainer.turn()
         discover(trainer, task.paid(), book, before)
         took = time.perf_counter() - started
-        longest = max(longest, took if trainer.done > saved + 1 else 0.0)
+        longest = max(longest, took if trainer.done > saved + 1 else 0.0)  # the first turn compiles
         write_down(book, rows, took)
-        if trainer.done in judged(trainer.total):
+        if trainer.done in ends:
             judge.begin(trainer)
-        late = stop(longest + _saving(trainer, saved) + judge.left())
+        more = judge.left() + (judge.took if trainer.done + 1 in ends else 0.0)
+        late = stop((longest or took) + _saving(trainer, saved) + more)
         if late or trainer.done == trainer.total or trainer.done - saved >= SAVE_EVERY:
             judge.settle(book.evaluations)
             save(trainer, book, work)
@@ -157,8 +160,10 @@ def _turns(
 def _told(name: str, trainer: SACTrainer, rows: folder.Rows, took: float) -> str:
     """One line: how far, mean returns by method, and how fast."""
     count = len(trainer.config.seeds)
-    known = [[row["extrinsic_return"] or 0.0 for row in rows[i : i + count]] for i in range(0, len(rows), count)]
-    means = [f"{m.label} {np.mean(x):.1f}" for m, x in zip(trainer.config.methods, known, strict=True)]
+    known = [[row["extrinsic_return"] for row in rows[i : i + count]] for i in range(0, len(rows), count)]
+    ended = [[returns for returns in own if returns is not None] for own in known]
+    means = [f"{m.label} {np.mean(x):.1f}" if x else f"{m.label} –"
+             for m, x in zip(trainer.config.methods, ended, strict=True)]  # fmt: skip
     speed = trainer.config.rollout * len(rows) / took
     return f"{name}: {trainer.done}/{trainer.total} turns, return {', '.join(means)}, {speed:,.0f} steps/s"
 
@@ -231,6 +236,8 @@ def resume(trainer: SACTrainer, work: Path) -> Book:
     if found is None:
         return fresh
     book = Book(**npz.read_json(work / CHECKPOINTS, found["book"]))
+    ends = [turn * trainer.config.rollout for turn in judged(trainer.total)]  # of a shorter run they were others
+    book.evaluations = [each for each in book.evaluations if each[0] in ends]
     trainer.load_state_dict(found, checkpoint.chunks(work / CHECKPOINTS))
     episodes = "" if trainer.task.resumes_exactly else ", the episodes under way were started anew"
     book.notes.append(f"went on after turn {trainer.done}{episodes}")
@@ -238,18 +245,42 @@ def resume(trainer: SACTrainer, work: Path) -> Book:
 
 
 def _export(cell: Cell, config: Config, book: Book, work: Path, out: Path, say: Say) -> None:
-    """A result file for every run, and the best policy of the cell."""
+    """A result file for every run, and then the best policy of the cell, which may fail without harm."""
     shared = {"episodes": EPISODES, "seconds": {name: round(x, 1) for name, x in book.seconds.items()},
               "runs_side_by_side": len(config.runs), "notes": book.notes, "backend": config.backend,
               "machine": machine.describe()}  # fmt: skip
-    for index, ((method, seed), name) in enumerate(zip(config.runs, config.folders(), strict=True)):
-        alone = dataclasses.replace(config, methods=(method,))
-        about = {"cell": cell.name, "method": method.label, "seed": seed, "settings": settings.resolved(alone),
-                 "rewarded": book.rewarded[index],
-                 "evaluations": [[steps, returns[index]] for steps, returns in book.evaluations], **shared}  # fmt: skip
-        say(str(results.write(out, about, book.rows[index])))
-        if (best := results.keep_best(out, cell.name, about, work / name / policy.NAME)) is not None:
-            say(f"{best}: the best so far, {method.label}-{seed}")
+    told = [
+        {"cell": cell.name, "method": method.label, "seed": seed, "settings": _alone(config, method),
+         "rewarded": book.rewarded[index],
+         "evaluations": [[steps, returns[index]] for steps, returns in book.evaluations], **shared}
+        for index, (method, seed) in enumerate(config.runs)
+    ]  # fmt: skip
+    for about, rows in zip(told, book.rows, strict=True):
+        say(str(results.write(out, about, rows)))
+    for about, name in zip(told, config.folders(), strict=True):
+        try:
+            best = results.keep_best(out, cell.name, about, work / name / policy.NAME)
+        except (OSError, ValueError) as error:
+            say(f"the policy of {name} was not compared with the best so far: {error}")
+            continue
+        if best is not None:
+            say(f"{best}: the best so far, {about['method']}-{about['seed']}")
+
+
+def _alone(config: Config, method: Method) -> dict[str, Any]:
+    """Every number of one method's runs."""
+    return settings.resolved(dataclasses.replace(config, methods=(method,)))
+
+
+def exported(cell: Cell, config: Config, out: Path) -> bool:
+    """Whether there are sound results of all these runs."""
+    try:
+        found = [(results.read(results.path_of(out, cell.name, m.label, seed)), m) for m, seed in config.runs]
+    except ValueError:
+        return False
+    return all(
+        one.about["settings"] == _alone(config, m) and one.curve["env_steps"][-1] >= config.steps for one, m in found
+    )
 
 
 def under_way(work: Path, cell: str) -> dict[str, float]:
