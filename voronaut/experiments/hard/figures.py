@@ -81,7 +81,7 @@ def seeds(path: Path, cell: Cell, runs: Runs) -> None:
                 axes.plot(steps, returns, color=SHADES[method], linewidth=1.3, **label)
         axes.set(xlabel="million steps", ylabel="return", xlim=(0, cell.steps / 1e6))
         axes.set_ylim(bottom=-2)
-        axes.legend(loc="upper left") if any(runs.values()) else drawing.not_run(axes)
+        axes.legend(loc="best") if any(runs.values()) else drawing.not_run(axes)
 
 
 def _panel(axes: Any, cell: Cell, runs: Runs, before: float | None) -> None:
