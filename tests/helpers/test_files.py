@@ -2,6 +2,7 @@
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,18 @@ def test_why_a_file_cannot_be_written_is_said_in_words() -> None:
     assert files.why_not(OSError(28, "No space left on device", "x.npz")) == "No space left on device"
     assert files.why_not(OSError("the drive is gone")) == "the drive is gone"
     assert files.why_not(NotADirectoryError(20, "Not a directory")) == "a folder on the way there is a file"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nobody waits on Windows")
+def test_one_process_after_another(tmp_path: Path) -> None:
+    """Each adds one to what it read, and would lose another's if that were between its reading and its writing."""
+    with ThreadPoolExecutor(8) as pool:  # a file that is opened again is locked against other threads too
+        list(pool.map(lambda _: _add_one(tmp_path / "new" / "count"), range(40)))
+    assert (tmp_path / "new" / "count").read_text() == "40"
+
+
+def _add_one(path: Path) -> None:
+    with files.alone_in(path.parent):
+        before = int(path.read_text()) if path.exists() else 0
+        os.sched_yield()
+        files.write_text(path, str(before + 1))

@@ -4,9 +4,14 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where nobody waits for anybody
+    fcntl = None  # type: ignore[assignment]
 
 Where = str | os.PathLike[str]
 LEFTOVER = re.compile(r"\..+\.[a-z0-9_]{8}\.part")  # what a killed write leaves: .NAME.RANDOM.part
@@ -37,6 +42,22 @@ def write_text(path: Where, text: str) -> None:
     """`Path.write_text`, whole or not at all."""
     with replacing(path) as file:
         file.write(text.encode())
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block on this folder, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks keeps nobody out
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def check_writable(path: Path) -> None:

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from tests.experiments.toys import trained
 from voronaut.cli import main
-from voronaut.experiments.hard import processes, settings
+from voronaut.experiments.hard import processes, run, settings
 from voronaut.experiments.hard.processes import Group
+from voronaut.experiments.hard.settings import Wanted
 
 
 def group(name: str, cell: str = "cartpole") -> Group:
@@ -48,10 +49,23 @@ def test_all_are_trained_and_the_longest_runs_go_before_others(tmp_path: Path) -
 
 def test_a_group_that_fails_hurts_no_other_and_is_named(tmp_path: Path) -> None:
     said: list[str] = []
-    with pytest.raises(ChildProcessError, match=r"cartpole:\w+ \(exit status .*cartpole:\w+ \(exit status"):
+    with pytest.raises(ChildProcessError, match=r"cartpole:\w+, seeds 100, 101 \(exit status .*cartpole:\w+, "):
         go(tmp_path, *map(group, ("fails", "dies", "a", "b")), say=said.append)
     assert set(told(tmp_path)) == {"cartpole-fails", "cartpole-dies", "cartpole-a", "cartpole-b"}
-    assert sorted(text.split(" (")[0] for text in said) == ["cartpole:dies", "cartpole:fails"]
+    assert sorted(text.split(", seeds")[0] for text in said) == ["cartpole:dies", "cartpole:fails"]
+
+
+def test_every_method_is_a_group_and_long_runs_are_several() -> None:
+    cells = settings.EVERY
+    [config] = run.groups(cells["humanoid-0.2"], [Wanted("humanoid-0.2", ("kme", "rnd"), settings.FIVE)], {}, {})
+    names = [each.name for each in processes.split(cells["humanoid-0.2"], config)]
+    assert names == [f"humanoid-0.2:{m}, seeds {seeds}" for m in ("kme", "rnd") for seeds in ("100, 101, 102", "103, 104")]
+    alone = processes.split(cells["humanoid-0.2-5M"], config)
+    assert [each.config.seeds for each in alone] == 2 * [(seed,) for seed in settings.FIVE]
+    left = dataclasses.replace(config, seeds=(103, 104))  # once the others are done it is the same group, and goes on
+    assert processes.split(cells["humanoid-0.2"], left)[0].config.seeds == (103, 104)
+    [short] = run.groups(cells["cheetah-0.25"], [Wanted("cheetah-0.25", ("rnd",), settings.FIVE)], {}, {})
+    assert [each.config for each in processes.split(cells["cheetah-0.25"], short)] == [short]
 
 
 def test_nothing_is_begun_after_a_stop(tmp_path: Path) -> None:

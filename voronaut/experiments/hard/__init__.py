@@ -84,7 +84,7 @@ def run_missing(
         missing[name] = run.groups(cells[name], mine, results.find(folder, mine, cells, numbers).runs[name], numbers)
         run.check_frozen(cells[name], missing[name], folder)
     if at_once > 1:
-        groups = [processes.Group(cells[name], config) for name, configs in missing.items() for config in configs]
+        groups = [each for name, some in missing.items() for one in some for each in processes.split(cells[name], one)]
         return processes.run(groups, work, folder, at_once, deadline=deadline)
     return all(run.run(cells[name], some, work, folder, deadline=deadline) for name, some in missing.items() if some)
 

@@ -1,9 +1,10 @@
 """Groups of runs in processes of their own: an accelerator that learns small networks is filled by several, not by one.
 
 Each has its share of the cores. Under NVIDIA's MPS (`nvidia-cuda-mps-control -d`) their programs run at the same time,
-and those of the longest runs go before the others'. What is long begins first.
+and those of the longest runs go before the others'. What is long begins first, and has the odd cores.
 """
 
+import dataclasses
 import math
 import multiprocessing
 import os
@@ -21,6 +22,7 @@ from voronaut.experiments.hard.settings import Cell
 from voronaut.training import loop
 from voronaut.training.config import Config
 
+MOST = 6_000_000  # steps of a group's runs together, where they are more than one: nobody waits long for the last
 STOPPED = 3  # exit status of a group that ended at a checkpoint
 BEGINNING = 60.0  # seconds that a group takes to begin: with less left no further one is begun
 Say = Callable[[str], None]
@@ -35,8 +37,9 @@ class Group(NamedTuple):
 
     @property
     def name(self) -> str:
-        """walker-0.5:kme+none"""
-        return f"{self.cell.name}:{'+'.join(method.label for method in self.config.methods)}"
+        """walker-0.5:kme, seeds 100, 101"""
+        methods = "+".join(method.label for method in self.config.methods)
+        return f"{self.cell.name}:{methods}, seeds {', '.join(map(str, self.config.seeds))}"
 
     @property
     def steps(self) -> int:
@@ -50,6 +53,15 @@ class Running(NamedTuple):
     process: multiprocessing.process.BaseProcess
     slot: int
     group: Group
+
+
+def split(cell: Cell, config: Config) -> list[Group]:
+    """A group for every method, and of long runs for every few: programs of several processes overlap anyway."""
+    size = max(1, MOST // cell.steps)
+    return [
+        Group(cell, dataclasses.replace(config, methods=(method,), seeds=config.seeds[start : start + size]))
+        for method in config.methods for start in range(0, len(config.seeds), size)
+    ]  # fmt: skip
 
 
 def train(cell: Cell, config: Config, work: Path, out: Path, seconds: float) -> bool:
@@ -68,7 +80,8 @@ def run(
 
     A group that fails leaves the others alone; an error names it at the end.
     """
-    waiting, free = sorted(groups, key=lambda group: group.steps), list(range(processes))
+    waiting = sorted(groups, key=lambda group: (group.cell.steps, group.steps))
+    free = list(range(processes))
     longest = max((group.cell.steps for group in groups), default=0)
     running: dict[Any, Running] = {}
     failed, stopped, told, begun = [], False, False, 0  # whether no more are begun, and whether all were told to stop
@@ -92,7 +105,7 @@ def run(
                 running[process.sentinel] = Running(process, slot, group)
             for ended in [running.pop(sentinel) for sentinel in wait(list(running), timeout=1.0)]:
                 ended.process.join()
-                free.append(ended.slot)
+                free = sorted([*free, ended.slot])
                 if ended.process.exitcode not in (0, STOPPED, *([-signal.SIGTERM] if stopped else [])):
                     failed.append(f"{ended.group.name} (exit status {ended.process.exitcode})")
                     say(f"{failed[-1]} failed; the others go on")
@@ -115,8 +128,9 @@ def _nobody_after(running: Mapping[Any, Running]) -> Iterator[None]:
 def share(slot: int, processes: int) -> list[int]:
     """The cores of one of so many processes, none of which has another's unless there are more of them than cores."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-    mine = cores[slot * len(cores) // processes : (slot + 1) * len(cores) // processes]
-    return mine or [cores[slot % len(cores)]]
+    each, odd = divmod(len(cores), processes)
+    start = slot * each + min(slot, odd)
+    return cores[start : start + each + (slot < odd)] or [cores[slot % len(cores)]]
 
 
 def _begin(train: Train, group: Group, work: Path, out: Path, ends: float, cores: list[int], behind: bool) -> None:

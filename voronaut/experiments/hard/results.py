@@ -142,13 +142,13 @@ def keep_best(folder: Path, cell: str, about: Mapping[str, Any], policy: Path) -
     """
     path = folder / POLICIES / f"{cell}.npz"
     last = float(np.mean(about["evaluations"][-1][1]))
-    if path.exists() and npz.read_json(path, npz.read(path)["about"])["run"]["return"] >= last:
-        return None
-    arrays = {name: _halved(array) for name, array in npz.read(policy).items()}
-    told = npz.read_json(policy, arrays["about"])
-    told["run"] = {"cell": cell, "method": about["method"], "seed": about["seed"], "return": last}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    npz.write(path, {**arrays, "about": np.frombuffer(json.dumps(told).encode(), np.uint8)})
+    with files.alone_in(path.parent):
+        if path.exists() and npz.read_json(path, npz.read(path)["about"])["run"]["return"] >= last:
+            return None
+        arrays = {name: _halved(array) for name, array in npz.read(policy).items()}
+        told = npz.read_json(policy, arrays["about"])
+        told["run"] = {"cell": cell, "method": about["method"], "seed": about["seed"], "return": last}
+        npz.write(path, {**arrays, "about": np.frombuffer(json.dumps(told).encode(), np.uint8)})
     return path
 
 
