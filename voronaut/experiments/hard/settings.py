@@ -18,7 +18,7 @@ from voronaut.training.config import Config
 FOLDER, WORK = Path("results/hard"), Path("runs/hard")
 FROZEN = "settings.json"  # in FOLDER
 RETIRED = (("replay", 0.0),)  # parameters that older files name, with the one value that they have had
-MAIN, TWICE, FIVE, THREE = ("none", "kme"), "twice", tuple(range(100, 105)), tuple(range(100, 103))
+MAIN, SMALL, FIVE, THREE = ("none", "kme"), "small", tuple(range(100, 105)), tuple(range(100, 103))
 ENVS, ROLLOUT = 16, 10_240  # of a run; steps of a turn, of which a line is kept
 EVALUATIONS, EPISODES = 5, 20  # in the last tenth of a run, with the exploiter's mean action
 LAST = 0.1
@@ -117,7 +117,12 @@ METHODS = {
         Method("re3", "pair + RE3", "re3", {"memory": 16_384}),
         Method("kme-whole", "pair + KME on the whole state", "kme", {"views": 1}),
         Method("zero", "pair without a bonus", "zero"),
-        Method(TWICE, "SAC alone, twice the gradient steps", "none", numbers={"gradient_steps": 16}),
+        Method(
+            SMALL,
+            "SAC alone, 128 wide, a gradient step for every step",
+            "none",
+            numbers={"size": "small", "gradient_steps": 16},
+        ),
         # What is taken away or put in another's place, on one cell
         Method("kme-views-2", "views of two coordinates", "kme", {"view_dim": 2}),
         Method("kme-paper", "the paper's clusters", "kme", {"balance": 1e-4, "init": "data"}),
@@ -130,7 +135,7 @@ METHODS = {
     )
 }
 RIVALS = ("rnd", "re3", "kme-whole", "zero")
-ABLATIONS = tuple(name for name in METHODS if name not in (*MAIN, *RIVALS, TWICE))
+ABLATIONS = tuple(name for name in METHODS if name not in (*MAIN, *RIVALS, SMALL))
 ABLATED = "quadruped-0.7"
 COMPARED = ("cheetah-0.25", "walker-0.25", "quadruped-0.7", "humanoid-0.2")
 PLAN = (
@@ -139,7 +144,7 @@ PLAN = (
     *(Wanted(cell, RIVALS[1:], THREE) for cell in COMPARED),
     Wanted(ABLATED, ABLATIONS, THREE),
 )
-OUTSIDE = (*(Wanted(cell, ("none", TWICE), THREE) for cell in DENSE), *(Wanted(cell, MAIN, THREE) for cell in NEW))
+OUTSIDE = (*(Wanted(cell, ("none", SMALL), THREE) for cell in DENSE), *(Wanted(cell, MAIN, THREE) for cell in NEW))
 FURTHER = tuple(Wanted(cell, ("kme",), FIVE) for cell in LONG)  # run when it is asked for
 PLANS = (*PLAN, *OUTSIDE, *FURTHER)
 

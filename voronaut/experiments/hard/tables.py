@@ -23,7 +23,7 @@ from voronaut.experiments.hard.settings import (
     NEW,
     PLAN,
     RIVALS,
-    TWICE,
+    SMALL,
     Cell,
 )
 from voronaut.helpers.markdown import table
@@ -203,7 +203,7 @@ def ablations(data: Data) -> str:
 def dense(folder: Path = FOLDER) -> dict[str, str]:
     """The learner without a bonus on dense rewards, beside what others have published: a part of docs/pair.md."""
     data = figures.load(folder)
-    texts = {"none": "this SAC", TWICE: "twice the gradient steps"}
+    texts = {"none": "this SAC, 512 wide", SMALL: "128 wide, twice the gradient steps"}
     shown = [name for name in texts if name == "none" or any(data[cell].get(name) for cell in DENSE)]
     rows = [[cell.title, *(mean(data[name].get(method, [])) for method in shown), *map(str, PUBLISHED[name].values())]
             for name, cell in DENSE.items()]  # fmt: skip
