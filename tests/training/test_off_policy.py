@@ -339,7 +339,7 @@ def test_what_the_disk_must_hold_is_said_before_the_start(
     folder.check_room(trainer, tmp_path)
     assert "grows to 3.0 GB; remove it when all is done" in capsys.readouterr().err
     monkeypatch.setattr(folder.shutil, "disk_usage", lambda _: SimpleNamespace(free=2e9))
-    with pytest.raises(ValueError, match=r"3\.0 GB, and the disk has 2\.0 GB left\. Choose another --out"):
+    with pytest.raises(ValueError, match=r"3\.0 GB, and the disk has 2\.0 GB left\. Choose another folder"):
         folder.check_room(trainer, tmp_path)
 
 

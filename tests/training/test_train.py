@@ -228,7 +228,7 @@ def test_more_steps_that_cannot_be_added_change_nothing(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()} == before
     [kept] = checkpoint.saved(out / "checkpoints")
     kept.write_bytes(kept.read_bytes()[:5000])
-    with pytest.raises(ValueError, match=r"no checkpoint that can be read\. Choose another --out"):
+    with pytest.raises(ValueError, match=r"no checkpoint that can be read\. Choose another folder"):
         loop.train(small(seeds=1), out, resume=True)
     with pytest.raises(ValueError, match="has been removed"):
         loop.train(small(seeds=1), out, resume=True)

@@ -62,42 +62,44 @@ def check(config: Config, out: Path, *, resume: bool, restart: bool) -> bool:
     """Whether there is something left to train in `out`; ValueError if it is not ours to write in."""
     path = out / CONFIG
     if out.is_file():
-        raise ValueError(f"{out} is a file, and a folder is needed. Choose another --out.")
+        raise ValueError(f"{out} is a file, and a folder is needed. Choose another folder.")
     if not path.exists():
         if out.exists() and any(each.name != LOCK and not _is_leftover(each) for each in out.iterdir()):
-            raise ValueError(f"{out} is not empty and holds no experiment of this kind. Choose another --out.")
+            raise ValueError(f"{out} is not empty and holds no experiment of this kind. Choose another folder.")
         return True
     mine, theirs = plain(config), _json(path)
     differ = sorted(key for key in mine | theirs if mine.get(key) != theirs.get(key))
     if differ == ["steps"] and not restart:
         _check_more(config, out, theirs["steps"], resume=resume)
     elif differ and (differ != ["steps"] or (out / FINISHED).exists()):
-        raise ValueError(f"{out} holds another experiment (it differs in {', '.join(differ)}). Choose another --out.")
+        raise ValueError(f"{out} holds another experiment (it differs in {', '.join(differ)}). Choose another folder.")
     if finished(config, out):
         if restart:
-            raise ValueError(f"{out} holds this experiment, finished. Choose another --out, or remove it.")
+            raise ValueError(f"{out} holds this experiment, finished. Choose another folder, or remove it.")
         return False
     if not resume and not restart:
-        raise ValueError(f"{out} holds an unfinished run of this experiment. Add --resume, or choose another --out.")
+        raise ValueError(f"{out} holds an unfinished run of this experiment. Add --resume, or choose another folder.")
     return True
 
 
 def _check_more(config: Config, out: Path, before: int, *, resume: bool) -> None:
     """ValueError unless what `out` holds, finished or not, is the beginning of this longer experiment."""
     if config.steps < before:
-        raise ValueError(f"{out} holds this experiment with {before:,} steps. Ask for more, or choose another --out.")
+        raise ValueError(f"{out} holds this experiment with {before:,} steps. Ask for more, or choose another folder.")
     if not resume:
         raise ValueError(
             f"{out} holds this experiment with {before:,} steps. Add --resume to go on to {config.steps:,}, or choose "
-            "another --out."
+            "another folder."
         )
     if any(method.scale.startswith("linear") for method in config.methods):
         raise ValueError(
             f"{out} holds this experiment with {before:,} steps, and a weight that changes until the last of them: "
-            "with more it would have been another all along. Choose another --out."
+            "with more it would have been another all along. Choose another folder."
         )
     if (out / FINISHED).exists() and not checkpoint.saved(out / CHECKPOINTS):
-        raise ValueError(f"{out / CHECKPOINTS} has been removed: there is nothing to go on from. Choose another --out.")
+        raise ValueError(
+            f"{out / CHECKPOINTS} has been removed: there is nothing to go on from. Choose another folder."
+        )
 
 
 def finished(config: Config, out: Path) -> bool:
@@ -115,7 +117,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text()))
     except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: {error}. Repair it, or choose another --out.") from error
+        raise ValueError(f"{path} is damaged: {error}. Repair it, or choose another folder.") from error
 
 
 @contextmanager
@@ -158,7 +160,7 @@ def _locked(path: Path) -> IO[str]:
             other = file.read()
             file.close()
             raise ValueError(
-                f"{path.parent} is in use by process {other or 'unknown'}. Wait for its end, or choose another --out."
+                f"{path.parent} is in use by process {other or 'unknown'}. Wait for its end, or choose another folder."
             ) from None
         except OSError:  # a file system without locks keeps nobody out
             return file
@@ -174,7 +176,7 @@ def check_room(trainer: Trainer, out: Path) -> None:
     free, need = shutil.disk_usage(out).free, trainer.disk - there
     text = f"{out / CHECKPOINTS} grows to {trainer.disk / 1e9:.1f} GB"
     if need > free:
-        raise ValueError(f"{text}, and the disk has {free / 1e9:.1f} GB left. Choose another --out, or fewer --steps.")
+        raise ValueError(f"{text}, and the disk has {free / 1e9:.1f} GB left. Choose another folder, or fewer steps.")
     if need > SAID:
         print(f"voronaut: {text}; remove it when all is done, if no steps are to be added later", file=sys.stderr)
 
@@ -220,7 +222,7 @@ def go_on(trainer: Trainer, out: Path, *, restart: bool) -> None:
         return
     kept = checkpoint.saved(out / CHECKPOINTS)
     begin = "Add --restart to begin again from 0; what is there is moved to a folder of its own."
-    begin = "Choose another --out." if (out / FINISHED).exists() else begin
+    begin = "Choose another folder." if (out / FINISHED).exists() else begin
     if kept:
         after = int(kept[0].stem)
         raise ValueError(f"{shortest} has {lines} lines, but the oldest checkpoint was made after {after}. {begin}")

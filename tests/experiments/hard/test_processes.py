@@ -59,7 +59,9 @@ def test_every_method_is_a_group_and_long_runs_are_several() -> None:
     cells = settings.EVERY
     [config] = run.groups(cells["humanoid-0.2"], [Wanted("humanoid-0.2", ("kme", "rnd"), settings.FIVE)], {}, {})
     names = [each.name for each in processes.split(cells["humanoid-0.2"], config)]
-    assert names == [f"humanoid-0.2:{m}, seeds {seeds}" for m in ("kme", "rnd") for seeds in ("100, 101, 102", "103, 104")]
+    assert names == [
+        f"humanoid-0.2:{m}, seeds {seeds}" for m in ("kme", "rnd") for seeds in ("100, 101, 102", "103, 104")
+    ]
     alone = processes.split(cells["humanoid-0.2-5M"], config)
     assert [each.config.seeds for each in alone] == 2 * [(seed,) for seed in settings.FIVE]
     left = dataclasses.replace(config, seeds=(103, 104))  # once the others are done it is the same group, and goes on
