@@ -288,26 +288,22 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     )
     assert "| 2 [2, 2], 2 seeds | 2 [2, 2], 2 seeds | 2, 2 | 0.50 [0.50, 0.50] | 1.000 |" in texts["scores"]
     assert "random actions 2" in texts["discovery"] and "cartpole, seeds done: none 2 of 5" in texts["missing"]
-    assert len(figures.draw(tmp_path, tmp_path / "some")) == 8
+    assert len(figures.draw(tmp_path, tmp_path / "some")) == 7
     run_ = some.runs["cartpole"]["kme"][100]
-    plans = (*settings.PLAN, *settings.OUTSIDE, *settings.TWO)
+    plans = (*settings.PLAN, *settings.OUTSIDE)
     every = {
         cell: {m: dict.fromkeys(range(5), run_) for each in plans if each.cell == cell for m in each.methods}
-        for cell in (*settings.CELLS, *settings.DENSE, *settings.NEW, *settings.CORES)
+        for cell in (*settings.CELLS, *settings.DENSE, *settings.NEW)
     } | {cell: {"kme": {100: run_}} for cell in settings.LONG}
     monkeypatch.setattr(results, "find", lambda folder: results.Found(every, []))
     texts = tables.computed(tmp_path)
     assert "Still to be run" not in texts["missing"] and "Of 8 cells" in texts["sentences"]
     assert len(texts["further"].splitlines()) == 5
     assert "| pair + KME | 2 [2, 2], 5 seeds | 2, 2, 2, 2, 2 | 0.00 (0.00 to 0.00), 5 of 5 seeds |" in texts["new"]
-    assert len(texts["cores"].splitlines()) == 2 + 6 * len(settings.CORES)
-    assert (
-        "| Walker run, reward from 0.25, 128 wide | pair + RND | 2 [2, 2], 5 seeds | 2, 2, 2, 2, 2 |" in texts["cores"]
-    )
     assert len(texts["ablations"].splitlines()) == 3 + len(settings.ABLATIONS)
     shown = tables.dense(tmp_path)["dense"]
     assert "| Humanoid run, dense reward | 2 [2, 2], 5 seeds | 2 [2, 2], 5 seeds | 117 |" in shown
-    assert len(figures.draw(tmp_path, tmp_path / "all")) == 8
+    assert len(figures.draw(tmp_path, tmp_path / "all")) == 7
 
 
 def test_the_hopper_is_paid_beyond_two_metres_and_falls() -> None:

@@ -12,19 +12,7 @@ from typing import Any
 
 from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.figures import FIGURES, draw
-from voronaut.experiments.hard.settings import (
-    CELLS,
-    CORES,
-    DENSE,
-    EVERY,
-    FOLDER,
-    METHODS,
-    NEW,
-    PLANS,
-    WORK,
-    Cell,
-    Wanted,
-)
+from voronaut.experiments.hard.settings import CELLS, DENSE, EVERY, FOLDER, METHODS, NEW, PLANS, WORK, Cell, Wanted
 from voronaut.experiments.hard.tables import brief, computed, dense
 from voronaut.training.config import Config
 
@@ -58,7 +46,7 @@ def choose(options: argparse.Namespace) -> list[Wanted]:
     """What of the plan is asked for: --cells CELL:METHOD+METHOD,…, or --only and --method; and --seeds."""
     texts = [text for part in [*(options.cells or []), *options.only] for text in part.split(",") if text]
     methods = options.methods or ()
-    everything = CELLS if methods else (*CELLS, *DENSE, *NEW, *CORES)
+    everything = CELLS if methods else (*CELLS, *DENSE, *NEW)
     asked = [_asked(text, methods) for text in texts] or [(name, methods) for name in everything]
     return [wanted for cell, methods in asked for wanted in _wanted(cell, tuple(methods), options.seeds)]
 

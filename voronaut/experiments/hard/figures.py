@@ -14,23 +14,20 @@ from voronaut.experiments.hard.settings import (
     ABLATED,
     ABLATIONS,
     CELLS,
-    CHEAP,
     COMPARED,
-    CORES,
     DENSE,
     EVERY,
     FOLDER,
     MAIN,
     METHODS,
     RIVALS,
-    SMALL,
     Cell,
 )
 from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/hard")
 ALONE = {"humanoid": "humanoid-0.2", "hopper": "hopper-far"}  # cells with a figure of their own; README shows the first
-SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY, SMALL: "#c2569b"}
+SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY}
 Runs = Mapping[str, Sequence[Result]]  # by method
 Data = Mapping[str, Runs]  # by cell
 
@@ -53,11 +50,10 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     data = load(folder)
     compared = {cell: {m: data[cell].get(m, []) for m in ("kme", *RIVALS, "none")} for cell in COMPARED}
     ablated = {ABLATED: {m: data[ABLATED].get(m, []) for m in ("kme", *ABLATIONS)}}
-    names = ("curves", "discovery", "rivals", "ablations", "dense", "cores", *ALONE)
+    names = ("curves", "discovery", "rivals", "ablations", "dense", *ALONE)
     paths = {name: figures / f"{name}.png" for name in names}
-    curves(paths["curves"], data, CELLS, MAIN, ppo())
-    curves(paths["dense"], data, DENSE, ("none", SMALL), {})
-    curves(paths["cores"], data, CORES, (*CHEAP, "kme-whole", "rnd"), {})
+    curves(paths["curves"], data, CELLS, ppo())
+    curves(paths["dense"], data, DENSE, {})
     for name, cell in ALONE.items():
         seeds(paths[name], EVERY[cell], data[cell])
     discovery(paths["discovery"], data)
@@ -66,17 +62,11 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     return list(paths.values())
 
 
-def curves(
-    path: Path, data: Data, cells: Mapping[str, Cell], methods: Sequence[str], before: Mapping[str, float]
-) -> None:
+def curves(path: Path, data: Data, cells: Mapping[str, Cell], before: Mapping[str, float]) -> None:
     """The acting exploiter's return, four panels in a row; scores at the end, and where PPO + KME ended as a line."""
-    columns = min(len(cells), 4)
-    rows = len(cells) // columns
-    with figure(path, columns=columns, rows=rows, size=(1 + 3 * columns, 3 * rows)) as grid:
-        for place, (axes, cell) in enumerate(zip(np.ravel(grid), cells.values(), strict=True)):
-            shown = {method: data[cell.name][method] for method in methods if data[cell.name].get(method)}
-            _panel(axes, cell, shown, before.get(cell.name))
-            axes.set_ylabel("" if place % columns else "return")
+    with figure(path, columns=4, rows=len(cells) // 4, size=(13, 3.3 * len(cells) // 4)) as grid:
+        for axes, cell in zip(np.ravel(grid), cells.values(), strict=True):
+            _panel(axes, cell, data[cell.name], before.get(cell.name))
         _legend(np.ravel(grid))
 
 
@@ -96,14 +86,16 @@ def seeds(path: Path, cell: Cell, runs: Runs) -> None:
 
 def _panel(axes: Any, cell: Cell, runs: Runs, before: float | None) -> None:
     axes.set_title(cell.title, fontsize=10)
-    if not runs:
+    if not any(runs.get(method) for method in MAIN):
         return drawing.not_run(axes)
-    for method, some in runs.items():
-        _band(axes, some, method)
+    for method in MAIN:
+        if runs.get(method):
+            _band(axes, runs[method], method)
     if before is not None:
         axes.axhline(before, color=drawing.GREY, linestyle="--", linewidth=1.2, label="PPO + KME after 5M steps")
     axes.set(xlabel="million steps", xlim=(0, 1.04 * cell.steps / 1e6))
     axes.set_ylim(0, max(axes.get_ylim()[1], 1.0))
+    axes.set_ylabel("return" if cell.name in ("cheetah-0.25", "acrobot", "cheetah-dense") else "")
 
 
 def _band(axes: Any, some: Sequence[Result], method: str) -> None:

@@ -18,7 +18,7 @@ from voronaut.training.config import Config
 FOLDER, WORK = Path("results/hard"), Path("runs/hard")
 FROZEN = "settings.json"  # in FOLDER
 RETIRED = (("replay", 0.0),)  # parameters that older files name, with the one value that they have had
-MAIN, SMALL, FIVE, THREE = ("none", "kme"), "small", tuple(range(100, 105)), tuple(range(100, 103))
+MAIN, TWICE, FIVE, THREE = ("none", "kme"), "twice", tuple(range(100, 105)), tuple(range(100, 103))
 ENVS, ROLLOUT = 16, 10_240  # of a run; steps of a turn, of which a line is kept
 EVALUATIONS, EPISODES = 5, 20  # in the last tenth of a run, with the exploiter's mean action
 LAST = 0.1
@@ -51,8 +51,7 @@ class Cell(NamedTuple):
         words = self.task.replace("-", " ").capitalize()
         if self.threshold == "dense":
             return f"{words}, dense reward"
-        said = f"{words}, reward from {least:g}" if least else f"{words}, sparse"
-        return f"{said}, 128 wide" if self.size == "small" else said
+        return f"{words}, reward from {least:g}" if least else f"{words}, sparse"
 
 
 class Method(NamedTuple):
@@ -108,15 +107,7 @@ DENSE = {
 }
 # A task that terminates and that nothing was tuned on, small enough for two cores.
 NEW = {"hopper-far": _cell("hopper-far", HOPPER, "release", 1, 0)._replace(size="small")}
-# A quarter of a million steps, 128 wide: what two cores can train of the question whether it is the bonus.
-CORES = {
-    cell.name: cell._replace(size="small")
-    for cell in (
-        _cell("walker-cores", "walker-run", "release", 0.25, 0),
-        _cell("cheetah-cores", "cheetah-run", "release", 0.25, 0),
-    )
-}
-EVERY = {**CELLS, **LONG, **DENSE, **NEW, **CORES}
+EVERY = {**CELLS, **LONG, **DENSE, **NEW}
 METHODS = {
     method.name: method
     for method in (
@@ -126,8 +117,7 @@ METHODS = {
         Method("re3", "pair + RE3", "re3", {"memory": 16_384}),
         Method("kme-whole", "pair + KME on the whole state", "kme", {"views": 1}),
         Method("zero", "pair without a bonus", "zero"),
-        Method("hash", "pair + HashCount", "hash"),
-        Method(SMALL, "small SAC alone, a gradient step a step", "none", {}, {"size": "small", "gradient_steps": 16}),
+        Method(TWICE, "SAC alone, twice the gradient steps", "none", numbers={"gradient_steps": 16}),
         # What is taken away or put in another's place, on one cell
         Method("kme-views-2", "views of two coordinates", "kme", {"view_dim": 2}),
         Method("kme-paper", "the paper's clusters", "kme", {"balance": 1e-4, "init": "data"}),
@@ -140,8 +130,7 @@ METHODS = {
     )
 }
 RIVALS = ("rnd", "re3", "kme-whole", "zero")
-CHEAP = (*MAIN, "zero", "hash")  # on two cores; RND and RE3 take several times as long there
-ABLATIONS = tuple(name for name in METHODS if name not in (*CHEAP, *RIVALS, SMALL))
+ABLATIONS = tuple(name for name in METHODS if name not in (*MAIN, *RIVALS, TWICE))
 ABLATED = "quadruped-0.7"
 COMPARED = ("cheetah-0.25", "walker-0.25", "quadruped-0.7", "humanoid-0.2")
 PLAN = (
@@ -150,10 +139,9 @@ PLAN = (
     *(Wanted(cell, RIVALS[1:], THREE) for cell in COMPARED),
     Wanted(ABLATED, ABLATIONS, THREE),
 )
-OUTSIDE = (*(Wanted(cell, ("none", SMALL), THREE) for cell in DENSE), *(Wanted(cell, MAIN, THREE) for cell in NEW))
+OUTSIDE = (*(Wanted(cell, ("none", TWICE), THREE) for cell in DENSE), *(Wanted(cell, MAIN, THREE) for cell in NEW))
 FURTHER = tuple(Wanted(cell, ("kme",), FIVE) for cell in LONG)  # run when it is asked for
-TWO = (*(Wanted(cell, CHEAP, FIVE) for cell in CORES), *(Wanted(cell, ("kme-whole", "rnd"), THREE) for cell in CORES))
-PLANS = (*PLAN, *OUTSIDE, *TWO, *FURTHER)
+PLANS = (*PLAN, *OUTSIDE, *FURTHER)
 
 
 def configured(cell: Cell, method: Method, seeds: Sequence[int], numbers: Mapping[str, Any]) -> Config:

@@ -15,7 +15,6 @@ from voronaut.experiments.hard.settings import (
     ABLATIONS,
     CELLS,
     COMPARED,
-    CORES,
     DENSE,
     FOLDER,
     LONG,
@@ -24,8 +23,7 @@ from voronaut.experiments.hard.settings import (
     NEW,
     PLAN,
     RIVALS,
-    SMALL,
-    TWO,
+    TWICE,
     Cell,
 )
 from voronaut.helpers.markdown import table
@@ -52,7 +50,6 @@ def computed(folder: Path = FOLDER) -> dict[str, str]:
         "further": further(data),
         "new": new(data),
         "rivals": rivals(data),
-        "cores": cores(data),
         "discovery": discovery(data),
         "ablations": ablations(data),
         "cost": cost(data),
@@ -177,43 +174,27 @@ def mean(some: Some) -> str:
     return f"{pretty(stats.bootstrap([marks(some)], stats.mean), '.0f')}, {len(some)} seeds"
 
 
-def _against(data: Data, cell: Cell, names: Sequence[str]) -> list[list[str]]:
+def _against(data: Data, cell: str, names: Sequence[str]) -> list[list[str]]:
     """Rows of methods beside the pair with KME, those that were run."""
-    rows, kme = [], data[cell.name].get("kme", [])
+    rows, kme = [], data[cell].get("kme", [])
     for name in names:
-        some = data[cell.name].get(name, [])
+        some = data[cell].get(name, [])
         if some:
             found, p = better(kme, some) if kme else (stats.Interval(*[np.nan] * 3), np.nan)
             p_text = "–" if np.isnan(p) else f"{p:.3f}"
-            rows.append([cell.title, METHODS[name].text, mean(some), pretty(found, ".2f"), p_text])
+            rows.append([CELLS[cell].title, METHODS[name].text, mean(some), pretty(found, ".2f"), p_text])
     return rows
 
 
 def rivals(data: Data) -> str:
     """Other bonuses, one clustering, and none, in the same pair."""
-    rows = [row for cell in COMPARED for row in _against(data, CELLS[cell], ("none", *RIVALS))]
+    rows = [row for cell in COMPARED for row in _against(data, cell, ("none", *RIVALS))]
     return table(["cell", "method", "score", "P(pair + KME better)", "p"], rows) if rows else NOTHING
-
-
-def cores(data: Data) -> str:
-    """What two cores can say of that: every seed, when it was paid first, and what it took."""
-    rows = []
-    for cell in CORES.values():
-        kme = data[cell.name].get("kme", [])
-        for name in (method for wanted in TWO if wanted.cell == cell.name for method in wanted.methods):
-            if some := data[cell.name].get(name):
-                p = f"{better(kme, some)[1]:.3f}" if kme and name != "kme" else ""
-                minutes = np.mean([_share(result) / 60 for result in some])
-                rows.append(
-                    [cell.title, METHODS[name].text, mean(some), _seeds(some), p, _steps(some)[0], f"{minutes:.1f}"]
-                )
-    head = ["cell", "method", "score", "every seed", "p", DISCOVERED[0], "minutes per run"]
-    return table(head, rows) if rows else NOTHING
 
 
 def ablations(data: Data) -> str:
     """What was changed in the pair with KME, on one cell."""
-    rows = [row[1:] for row in _against(data, CELLS[ABLATED], ABLATIONS)]
+    rows = [row[1:] for row in _against(data, ABLATED, ABLATIONS)]
     kme = [["pair + KME", mean(data[ABLATED]["kme"]), "", ""]] if data[ABLATED].get("kme") else []
     head = [CELLS[ABLATED].title, "score", "P(pair + KME better)", "p"]
     return table(head, kme + rows) if rows else NOTHING
@@ -222,7 +203,7 @@ def ablations(data: Data) -> str:
 def dense(folder: Path = FOLDER) -> dict[str, str]:
     """The learner without a bonus on dense rewards, beside what others have published: a part of docs/pair.md."""
     data = figures.load(folder)
-    texts = {"none": "this SAC, 512 wide", SMALL: "128 wide, twice the gradient steps"}
+    texts = {"none": "this SAC", TWICE: "twice the gradient steps"}
     shown = [name for name in texts if name == "none" or any(data[cell].get(name) for cell in DENSE)]
     rows = [[cell.title, *(mean(data[name].get(method, [])) for method in shown), *map(str, PUBLISHED[name].values())]
             for name, cell in DENSE.items()]  # fmt: skip
@@ -288,8 +269,8 @@ def _machine(result: Result) -> str:
 def missing(data: Data, troubles: Sequence[str]) -> str:
     """Runs done of runs planned, and files that are not used."""
     lines = []
-    for name in (*CELLS, *CORES):
-        planned = {m: len(each.seeds) for each in (*PLAN, *TWO) if each.cell == name for m in each.methods}
+    for name in CELLS:
+        planned = {m: len(each.seeds) for each in PLAN if each.cell == name for m in each.methods}
         done = {method: len(data[name].get(method, [])) for method in planned}
         lacking = [f"{method} {done[method]} of {count}" for method, count in planned.items() if done[method] < count]
         if lacking:
