@@ -252,7 +252,9 @@ def test_the_best_policy_of_a_cell_is_kept(whole: Callable[[], Path], tmp_path: 
     shutil.copytree(path.parent, tmp_path / "policies")
     about = {"method": "kme", "seed": 7, "evaluations": [[512, [1.0]]]}
     assert results.keep_best(tmp_path, "cartpole", about, path) is None
-    assert results.keep_best(tmp_path, "cartpole", about | {"evaluations": [[512, [2.0]]]}, path)
+    better = about | {"evaluations": [[512, [2.0]]]}
+    assert results.keep_best(tmp_path, "cartpole", better | {"method": "zero"}, path) is None
+    assert results.keep_best(tmp_path, "cartpole", better, path)
     assert npz.read(path)["weight0"].dtype == np.float16
     with pytest.raises(ValueError, match=r"no hard/cartpol; there are hard/cheetah-0\.25"):
         results.best_policy("cartpol", tmp_path)

@@ -36,12 +36,10 @@ def go(folder: Path, *groups: Group, **how: Any) -> bool:
     return processes.run(groups, folder, folder, 2, train=trained, **{"say": lambda text: None, **how})
 
 
-def test_all_are_trained_and_the_longest_runs_go_before_others(tmp_path: Path) -> None:
+def test_all_are_trained_each_in_a_process_with_its_cores(tmp_path: Path) -> None:
     assert go(tmp_path, group("a"), group("b"), group("c", "walker-0.5"), deadline=time.monotonic() + 100)
     found = told(tmp_path)
-    assert {name: each["priority"] for name, each in found.items()} == {
-        "cartpole-a": "1", "cartpole-b": "1", "walker-0.5-c": "0",
-    }  # fmt: skip
+    assert set(found) == {"cartpole-a", "cartpole-b", "walker-0.5-c"}
     assert len({each["pid"] for each in found.values()} | {os.getpid()}) == 4
     shares = [processes.share(slot, 2) for slot in range(2)]
     assert all(each["cores"] in shares and 0 < each["seconds"] < 100 for each in found.values())

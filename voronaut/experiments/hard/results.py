@@ -138,8 +138,11 @@ def half(result: Result) -> float:
 def keep_best(folder: Path, cell: str, about: Mapping[str, Any], policy: Path) -> Path | None:
     """Put a run's policy in place of the cell's best if its last evaluation is better than that one's was.
 
-    Its weights are kept in half precision, which is finer than the bfloat16 that they were learned in.
+    Only SAC alone and the pair with KME take part, which are run on every cell. Weights are kept in half precision,
+    which is finer than the bfloat16 that they were learned in.
     """
+    if about["method"] not in settings.MAIN:
+        return None
     path = folder / POLICIES / f"{cell}.npz"
     last = float(np.mean(about["evaluations"][-1][1]))
     with files.alone_in(path.parent):
