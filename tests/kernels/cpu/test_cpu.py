@@ -185,8 +185,8 @@ def test_fewer_dimensions_change_nothing(dtype: type, surprise: float) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("dim", [2, 11])
-def test_two_states_at_a_time_are_the_sequence(dtype: type, dim: int) -> None:
-    """The second of two states may fall to the cluster that the first has just moved, or lose it to another."""
+def test_states_whose_products_are_made_at_once_are_the_sequence(dtype: type, dim: int) -> None:
+    """A state may fall to a cluster that one before it has just moved, or lose it to another."""
     rng = np.random.default_rng(1)
     centers, counts = rng.normal(size=(5, dim)).astype(dtype), np.ones(5, np.int64)
     states = rng.normal(size=(401, dim)).astype(dtype)
@@ -255,7 +255,7 @@ def test_thousands_of_online_steps_stay_exact() -> None:
 
 @pytest.mark.parametrize("dim", [3, 8, 17, 22])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_two_states_at_a_time_are_as_good_as_one_by_one(dim: int, dtype: type) -> None:
+def test_rewards_of_states_whose_products_are_made_at_once_are_theirs_one_by_one(dim: int, dtype: type) -> None:
     """Where no cluster weighs anything: ties, states on centers, and a last one that has no other beside it."""
     rng = np.random.default_rng(dim)
     centers, states = rng.normal(size=(50, dim)).astype(dtype), rng.normal(size=(201, dim)).astype(dtype)
@@ -320,6 +320,24 @@ def test_an_update_decides_by_distances_and_not_by_what_their_bounds_round_to(di
     still = Rules(0.0, 0.0, SQRT, 1.0)  # centers stay where they are: every decision can be told in advance
     _, counts = cpu.update(centers, np.ones(40, np.int64), states, np.arange(len(states)), still)
     np.testing.assert_array_equal(counts, 1 + np.bincount(winners, minlength=40))
+
+
+@pytest.mark.parametrize("balance", [0.0, 1e-3])
+def test_of_two_clusters_that_are_nearly_as_near_the_nearer_one_wins(balance: float) -> None:
+    """One in each half of the clusters, around the origin, where bounds are closest, and apart by less than places take.
+
+    The nearer one alone has a third cluster beside it, so that rewards tell which of them would move.
+    """
+    ones, state, rules = np.ones(300, np.int64), np.zeros((1, 2), np.float32), Rules(0.05, balance)
+    for radius in np.linspace(0.55, 0.95, 60):
+        for nearer, farther in ((2, 290), (290, 2)):
+            centers = np.tile(np.arange(100, 400, dtype=np.float32)[:, None], 2)
+            centers[nearer], centers[farther], centers[7] = (radius, 0), (-radius * (1 + 1e-5), 0), (radius, 1)
+            prepared = cpu.prepare(centers, ones, balance)
+            assert cpu.assign(prepared, state).tolist() == [nearer]
+            assert cpu.update(centers, ones, state, np.arange(1), rules)[1].argmax() == nearer
+            wanted = ref.reward(ref.Clusters(centers.astype(float), ones), np.zeros(2), 0.05, balance)
+            np.testing.assert_allclose(cpu.rewards(prepared, state, rules), [wanted], atol=1e-4)
 
 
 @pytest.mark.parametrize("dim", [3, 17])

@@ -12,21 +12,24 @@ from voronaut.kernels.compiled import inlined, reordered
 from voronaut.kernels.cpu.bounds import (
     Layout,
     Room,
+    at_once,
     bits_of,
-    bounds,
     layout,
+    least_else,
     measure,
     norms_of,
-    product_again,
-    products,
+    products_again,
     room_for,
     slack,
     square,
+    weighed,
 )
 from voronaut.kernels.cpu.dimensions import TRIED, WORTH, Projection, choose, columns, project
-from voronaut.kernels.cpu.distances import Counts, Floats, Ints, least_bits
+from voronaut.kernels.cpu.distances import Counts, Floats, Ints
 from voronaut.kernels.cpu.gaps import Geometry, geometry
 from voronaut.kernels.rules import Rules
+
+UPDATED = 16  # states whose products are made at once where clusters move: each move makes those behind it anew
 
 
 class Prepared(NamedTuple):
@@ -57,16 +60,15 @@ def prepare(centers: Floats, counts: Ints, balance: float, alike: Floats | None 
 @reordered
 def assign_rows(states: Floats, narrow: Floats, seen: Projection, clusters: Layout, room: Room, chosen: Ints) -> None:
     """The cluster of each state; `narrow` holds the chosen dimensions. OUT: chosen (n,), room."""
-    (_, centers, norms, only), (_, rows, weight), (part, product, value, bits, order, _, _) = seen, clusters, room
-    lengths, last = norms_of(narrow, rows), states.shape[0] - 1
-    before = part if centers.shape[0] > 8 else only
-    for r in range(last + 1):
-        if r % before.shape[0] == 0 and before.shape[0] > 1:
-            products(narrow, r, min(r + 1, last), centers, norms, part)
-        i = bounds(narrow, r, lengths[r], centers, before, weight, order, product, value)
+    (_, centers, norms), (_, rows, weight), (inner, product, value, bits, order) = seen, clusters, room
+    lengths, block, n = norms_of(narrow, rows), at_once(centers, inner), states.shape[0]
+    for r in range(n):
+        if r % block == 0:
+            np.dot(narrow[r : r + block], centers, inner[: min(block, n - r)])
+        i, other = weighed(inner, r % block, lengths[r], norms, weight, order, product, value)
         squared = square(states, r, rows, i)
         limit, value[i] = np.sqrt(squared) + weight[i], np.inf
-        if least_bits(bits) <= bits_of(limit):
+        if least_else(bits, i, other) <= bits_of(limit):
             i, squared = measure(states, r, rows, weight, i, squared, limit, value)
         chosen[r] = i
 
@@ -99,7 +101,7 @@ def absorb(
 ) -> None:  # fmt: skip
     """μ_i ← α s + (1 − α) μ_i, n_i ← n_i + 1 (Eqs. 5 and 6). OUT: center and all after it.
 
-    `center` (M,) becomes μ_i in the chosen dimensions.
+    `center` (m,) becomes μ_i in the chosen dimensions.
     """
     alpha, total = rules.step_size, norms.dtype.type(0)
     for p in range(rows.shape[1]):
@@ -126,20 +128,21 @@ def update_rows(
     counts: Ints,
 ) -> None:
     """Assign, move and count, state by state. OUT: seen, rows, weight, counts, room."""
-    (dims, centers, norms, only), (part, product, value, bits, order, _, _) = seen, room
-    lengths, base, last = norms_of(narrow, rows), counts.min(), states.shape[0] - 1
-    before, i, center = part if centers.shape[0] > 8 else only, 0, np.zeros_like(narrow[0])
-    for r in range(last + 1):
-        if r % before.shape[0]:
-            product_again(narrow, r, i, center, norms, part)
-        elif before.shape[0] > 1:
-            products(narrow, r, min(r + 1, last), centers, norms, part)
-        i = bounds(narrow, r, lengths[r], centers, before, weight, order, product, value)
+    (dims, centers, norms), (inner, product, value, bits, order) = seen, room
+    lengths, base, n, center = norms_of(narrow, rows), counts.min(), states.shape[0], np.zeros_like(narrow[0])
+    block, stop = at_once(centers, inner[:UPDATED]), 0
+    for r in range(n):
+        q = r % block
+        if q == 0:
+            stop = min(r + block, n)
+            np.dot(narrow[r:stop], centers, inner[: stop - r])
+        i, other = weighed(inner, q, lengths[r], norms, weight, order, product, value)
         squared = square(states, r, rows, i)
         limit, value[i] = np.sqrt(squared) + weight[i], np.inf
-        if least_bits(bits) <= bits_of(limit):
+        if least_else(bits, i, other) <= bits_of(limit):
             i, squared = measure(states, r, rows, weight, i, squared, limit, value)
         absorb(states, r, i, base, rules, dims, center, centers, norms, rows, weight, counts)
+        products_again(narrow, r + 1, stop, i, center, q + 1, inner)
 
 
 def update(centers: Floats, counts: Counts, states: Floats, order: Ints, rules: Rules) -> tuple[Floats, Counts]:

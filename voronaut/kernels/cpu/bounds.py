@@ -1,4 +1,4 @@
-"""argmin_j ‖s − μ_j‖ + κ n_j (Eq. 4), from lower bounds that cost less than distances, for two states at a time.
+"""argmin_j ‖s − μ_j‖ + κ n_j (Eq. 4), from lower bounds that cost less than distances: matrix products of some states.
 
 ‖s − μ‖² = ‖s‖² − 2 s·μ + ‖μ‖² needs one operation per number where the sum of squared differences needs two, but
 rounding takes more from it. Less c (‖s‖² + ‖μ‖²) it is a lower bound, over all dimensions or over some of them
@@ -11,7 +11,7 @@ than 2 (‖s‖² + ‖μ‖²) and off by 2 (d + 2). That is 5 d + 10, and c is
 squared distance as measured, and as roots and sums round in order, a bound is no more than the value it is held to.
 
 Hot loops take plain arrays and row numbers: a view or a field of a tuple inside them would count references, which
-costs a third of an assignment (measured). So does a function around the four lines that follow `bounds` everywhere.
+costs a third of an assignment (measured). So does a function around the four lines that follow a bound everywhere.
 """
 
 from typing import Any, NamedTuple
@@ -22,6 +22,9 @@ from numba.extending import intrinsic
 
 from voronaut.kernels.compiled import compiled, inlined, reordered
 from voronaut.kernels.cpu.distances import Floats, Ints, aligned, lay_out, set_weights
+
+STATES = 32  # whose products are made at once
+ALONE = 2**18  # multiply-adds that OpenBLAS does in one thread: who wants several has shared out the states already
 
 
 class Layout(NamedTuple):
@@ -35,13 +38,11 @@ class Layout(NamedTuple):
 class Room(NamedTuple):
     """Room for one thread's work, `width` numbers each."""
 
-    part: Floats  # (2, width) products of two states over all but the last eight dimensions
+    inner: Floats  # (STATES, width) s·μ_j of some states
     product: Floats
     value: Floats
     bits: Ints  # the bytes of `value` read as integers
     order: Ints  # 0, 1, 2, ..., up to a power of two
-    squares: Floats  # (2, width) bounds of two states, squared
-    squares_bits: Ints
 
 
 def layout(centers: Floats, counts: Ints, balance: float) -> Layout:
@@ -54,11 +55,11 @@ def layout(centers: Floats, counts: Ints, balance: float) -> Layout:
 
 def room_for(width: int, dtype: np.dtype[Any]) -> Room:
     """Fresh room."""
-    part, squares, product, value = (aligned(shape, dtype) for shape in ((2, width), (2, width), (width,), (width,)))
+    inner, product, value = (aligned(shape, dtype) for shape in ((STATES, width), (width,), (width,)))
     bits = np.dtype(f"i{dtype.itemsize}")
     order = aligned((1 << (width - 1).bit_length(),), bits)
     order[:] = np.arange(len(order))
-    return Room(part, product, value, value.view(bits), order, squares, squares.view(bits))
+    return Room(inner, product, value, value.view(bits), order)
 
 
 @inlined
@@ -107,127 +108,76 @@ def _plain_bits_of(number: Any) -> Any:
 bits_of: Any = _plain_bits_of if config.DISABLE_JIT else intrinsic(_bits_of)
 
 
-@compiled
-def start(x: Floats, r: int, s: int, centers: Floats, norms: Floats, out: Floats) -> None:
-    """(1 − c)‖μ_j‖² − 2 x·μ_j over the first 1 to 4 dimensions: fours are left. OUT: out (2, width)."""
-    first, two = (centers.shape[0] - 1) % 4 + 1, norms.dtype.type(-2)
-    if first == 1:
-        a, e = two * x[r, 0], two * x[s, 0]
-        for j in range(norms.shape[0]):
-            out[0, j] = norms[j] + a * centers[0, j]
-            out[1, j] = norms[j] + e * centers[0, j]
-    elif first == 2:
-        a, b, e, f = two * x[r, 0], two * x[r, 1], two * x[s, 0], two * x[s, 1]
-        for j in range(norms.shape[0]):
-            out[0, j] = norms[j] + a * centers[0, j] + b * centers[1, j]
-            out[1, j] = norms[j] + e * centers[0, j] + f * centers[1, j]
-    elif first == 3:
-        a, b, c = two * x[r, 0], two * x[r, 1], two * x[r, 2]
-        e, f, g = two * x[s, 0], two * x[s, 1], two * x[s, 2]
-        for j in range(norms.shape[0]):
-            out[0, j] = norms[j] + a * centers[0, j] + b * centers[1, j] + c * centers[2, j]
-            out[1, j] = norms[j] + e * centers[0, j] + f * centers[1, j] + g * centers[2, j]
-    else:
-        a, b, c, d = two * x[r, 0], two * x[r, 1], two * x[r, 2], two * x[r, 3]
-        e, f, g, h = two * x[s, 0], two * x[s, 1], two * x[s, 2], two * x[s, 3]
-        for j in range(norms.shape[0]):
-            t, u, v, w = centers[0, j], centers[1, j], centers[2, j], centers[3, j]
-            out[0, j] = norms[j] + a * t + b * u + c * v + d * w
-            out[1, j] = norms[j] + e * t + f * u + g * v + h * w
+@inlined
+def at_once(centers: Floats, inner: Floats) -> int:
+    """For how many states products are made at once: no more than BLAS does in one thread."""
+    return int(max(1, min(inner.shape[0], ALONE // centers.size)))
 
 
 @compiled
-def products(x: Floats, r: int, s: int, centers: Floats, norms: Floats, out: Floats) -> None:
-    """(1 − c)‖μ_j‖² − 2 x·μ_j over all but the last eight dimensions, for two states: each center is loaded once.
+def weighed(
+    inner: Floats, q: int, lift: float, norms: Floats, weight: Floats, order: Ints, product: Floats, value: Floats
+) -> tuple[int, Any]:
+    """√((1 − c)‖s‖² + (1 − c)‖μ_j‖² − 2 s·μ_j) + κ n_j ≤ ‖s − μ_j‖ + κ n_j; about where it is least, and the bits of
+    something no more than any bound in the other half of the clusters.
 
-    OUT: out (2, width).
+    The last bits of each bound give way to its place, so that a minimum finds both; of two halves, so that whoever
+    looks for a second one has half of them to look at. `lift` is (1 − c)‖s‖², row q of `inner` s·μ_j. OUT: product,
+    what the root is drawn of, and value (width,).
     """
-    two = norms.dtype.type(-2)
-    start(x, r, s, centers, norms, out)
-    for p in range((centers.shape[0] - 1) % 4 + 1, centers.shape[0] - 8, 4):
-        a, b, c, d = two * x[r, p], two * x[r, p + 1], two * x[r, p + 2], two * x[r, p + 3]
-        e, f, g, h = two * x[s, p], two * x[s, p + 1], two * x[s, p + 2], two * x[s, p + 3]
-        for j in range(norms.shape[0]):
-            t, u, v, w = centers[p, j], centers[p + 1, j], centers[p + 2, j], centers[p + 3, j]
-            out[0, j] = out[0, j] + a * t + b * u + c * v + d * w
-            out[1, j] = out[1, j] + e * t + f * u + g * v + h * w
-
-
-@reordered
-def product_again(x: Floats, r: int, i: int, center: Floats, norms: Floats, out: Floats) -> None:
-    """What `products` gives for the second of two states and cluster i, which has moved to `center`. OUT: out[1, i]."""
-    total = center.dtype.type(0)
-    for p in range(x.shape[1] - 8):
-        total += x[r, p] * center[p]
-    out[1, i] = norms[i] - 2 * total
+    of, whole, half = weight.dtype.type, order.dtype.type, weight.shape[0] // 2
+    two, zero, more, mask = of(2), of(0), of(lift), order.dtype.type(-order.shape[0])
+    low = high = whole(0x7FFFFFFF if weight.itemsize == 4 else 0x7FFFFFFFFFFFFFFF)
+    for j in range(half):
+        k = j + half
+        a, b = norms[j] - two * inner[q, j] + more, norms[k] - two * inner[q, k] + more
+        product[j], product[k] = a, b
+        a, b = np.sqrt(max(a, zero)) + weight[j], np.sqrt(max(b, zero)) + weight[k]
+        value[j], value[k] = a, b
+        one, other = whole((bits_of(a) & mask) | order[j]), whole((bits_of(b) & mask) | order[k])
+        low, high = one if one < low else low, other if other < high else high
+    return min(low, high) & (order.shape[0] - 1), max(low, high) & mask
 
 
 @compiled
-def bounds(
-    x: Floats, r: int, lift: float, centers: Floats, before: Floats, weight: Floats, order: Ints,
-    product: Floats, value: Floats,
-) -> int:  # fmt: skip
-    """√((1 − c)‖s‖² + product_j) + κ n_j ≤ ‖s − μ_j‖ + κ n_j with the last eight dimensions; about where it is least.
+def squared(
+    inner: Floats, q: int, lift: float, norms: Floats, weight: Floats, order: Ints, value: Floats
+) -> tuple[int, Any]:
+    """`weighed` where no cluster weighs anything: no root is needed.
 
-    The last bits of each bound give way to its place, so that one minimum finds both; the root hides behind the
-    products. OUT: product, value (width,), the first with (1 − c)‖s‖² added.
+    OUT: value (width,), (1 − c)‖s‖² + (1 − c)‖μ_j‖² − 2 s·μ_j or 0, +inf in the padding.
     """
-    of, whole = weight.dtype.type, order.dtype.type
-    two, zero, more, p, row = of(-2), of(0), of(lift), centers.shape[0] - 8, r % before.shape[0]
-    a, b, c, d = two * x[r, p], two * x[r, p + 1], two * x[r, p + 2], two * x[r, p + 3]
-    e, f, g, h = two * x[r, p + 4], two * x[r, p + 5], two * x[r, p + 6], two * x[r, p + 7]
-    places = order.shape[0]
-    least = whole(0x7FFFFFFF if weight.itemsize == 4 else 0x7FFFFFFFFFFFFFFF)
-    for j in range(weight.shape[0]):
-        half = (
-            before[row, j] + a * centers[p, j] + b * centers[p + 1, j] + c * centers[p + 2, j] + d * centers[p + 3, j]
-        )
-        rest = e * centers[p + 4, j] + f * centers[p + 5, j] + g * centers[p + 6, j] + h * centers[p + 7, j] + more
-        product[j] = half + rest
-        bound = np.sqrt(max(half + rest, zero)) + weight[j]
-        value[j] = bound
-        key = whole((bits_of(bound) & whole(-places)) | order[j])
-        least = key if key < least else least
-    return least & (places - 1)  # type: ignore[no-any-return]
-
-
-@compiled
-def squared_bounds(
-    x: Floats, r: int, s: int, lengths: Floats, centers: Floats, before: Floats, weight: Floats, order: Ints,
-    squares: Floats,
-) -> tuple[int, int]:  # fmt: skip
-    """`bounds` of two states at once where no cluster weighs anything: no root is needed, each center is loaded once.
-
-    OUT: squares (2, width), (1 − c)‖s‖² + product_j or 0, +inf in the padding.
-    """
-    of, whole, places = weight.dtype.type, order.dtype.type, order.shape[0]
-    two, zero, p, more, most, last = of(-2), of(0), centers.shape[0] - 8, lengths[r], lengths[s], before.shape[0] - 1
-    a, b, c, d = two * x[r, p], two * x[r, p + 1], two * x[r, p + 2], two * x[r, p + 3]
-    e, f, g, h = two * x[r, p + 4], two * x[r, p + 5], two * x[r, p + 6], two * x[r, p + 7]
-    k, m, n, o = two * x[s, p], two * x[s, p + 1], two * x[s, p + 2], two * x[s, p + 3]
-    q, t, u, v = two * x[s, p + 4], two * x[s, p + 5], two * x[s, p + 6], two * x[s, p + 7]
-    least = then = whole(0x7FFFFFFF if weight.itemsize == 4 else 0x7FFFFFFFFFFFFFFF)
-    for j in range(weight.shape[0]):
-        c0, c1, c2, c3 = centers[p, j], centers[p + 1, j], centers[p + 2, j], centers[p + 3, j]
-        c4, c5, c6, c7 = centers[p + 4, j], centers[p + 5, j], centers[p + 6, j], centers[p + 7, j]
-        half, rest = before[0, j] + a * c0 + b * c1 + c * c2 + d * c3, e * c4 + f * c5 + g * c6 + h * c7 + more
-        squares[0, j] = max(half + rest, zero) + weight[j]
-        key = whole((bits_of(max(half + rest, zero) + weight[j]) & whole(-places)) | order[j])
-        least = key if key < least else least
-        half, rest = before[last, j] + k * c0 + m * c1 + n * c2 + o * c3, q * c4 + t * c5 + u * c6 + v * c7 + most
-        squares[1, j] = max(half + rest, zero) + weight[j]
-        key = whole((bits_of(max(half + rest, zero) + weight[j]) & whole(-places)) | order[j])
-        then = key if key < then else then
-    return least & (places - 1), then & (places - 1)
+    of, whole, half = weight.dtype.type, order.dtype.type, weight.shape[0] // 2
+    two, zero, more, mask = of(2), of(0), of(lift), order.dtype.type(-order.shape[0])
+    low = high = whole(0x7FFFFFFF if weight.itemsize == 4 else 0x7FFFFFFFFFFFFFFF)
+    for j in range(half):
+        k = j + half
+        a = max(norms[j] - two * inner[q, j] + more, zero) + weight[j]
+        b = max(norms[k] - two * inner[q, k] + more, zero) + weight[k]
+        value[j], value[k] = a, b
+        one, other = whole((bits_of(a) & mask) | order[j]), whole((bits_of(b) & mask) | order[k])
+        low, high = one if one < low else low, other if other < high else high
+    return min(low, high) & (order.shape[0] - 1), max(low, high) & mask
 
 
 @inlined
-def least_of_row(bits: Ints, row: int) -> Any:
-    """The smallest of non-negative floats in a row, given as bits, as bits."""
-    least = bits[row, 0]
-    for j in range(bits.shape[1]):
-        least = bits[row, j] if bits[row, j] < least else least
-    return least
+def least_else(bits: Ints, i: int, other: Any) -> Any:
+    """The least of the bounds in the half of i, or of `other`, as bits."""
+    half = bits.shape[0] // 2
+    start = half if i >= half else 0
+    for j in range(half):
+        other = bits[start + j] if bits[start + j] < other else other
+    return other
+
+
+@reordered
+def products_again(x: Floats, r: int, stop: int, i: int, center: Floats, q: int, inner: Floats) -> None:
+    """s·μ_i of states r to `stop` once cluster i has moved to `center`. OUT: column i of `inner`, from row q on."""
+    for s in range(r, stop):
+        total = center.dtype.type(0)
+        for p in range(center.shape[0]):
+            total += x[s, p] * center[p]
+        inner[q + s - r, i] = total
 
 
 @reordered

@@ -15,19 +15,18 @@ from voronaut.kernels.cpu.distances import Floats, Ints, add_weights, aligned, s
 
 TRIED = 8  # states
 WORTH = 2048  # fewer states than this are done sooner than a trial
-GROUP = 4  # dimensions that the products take at a time
+GROUP = 4  # dimensions that are tried at a time
 # What there is to do where bounds leave more than one cluster, in multiply-adds of a product (measured, d = 17).
 LOOK = 12  # for each cluster, to see which are left
 MEASURE = 40  # for each dimension of one that is left
 
 
 class Projection(NamedTuple):
-    """Clusters in the chosen dimensions, laid out for products: zeros up to as many as these take."""
+    """Clusters in the chosen dimensions, laid out for products."""
 
     dims: Ints  # (m,)
-    centers: Floats  # (M, width)
+    centers: Floats  # (m, width)
     norms: Floats  # (width,) (1 − c) ‖μ_j‖² over these dimensions
-    only: Floats  # (1, width) the same numbers in the same place: what products start from where there are no others
 
 
 @compiled
@@ -77,34 +76,27 @@ def choose(rows: Floats, centers: Floats, weight: Floats, states: Floats, worth:
     return order[:least] if least < dim else everything
 
 
-def deep(dims: int) -> int:
-    """How many dimensions products take for so many: M, at least 8."""
-    return max(2 * GROUP, dims)
-
-
 def project(rows: Floats, centers: Floats, dims: Ints) -> Projection:
     """Clusters (k, d), also laid out (d, width), in these dimensions. Copies."""
     width, dtype = centers.shape[1], centers.dtype
-    laid, norms = aligned((deep(len(dims)), width), dtype), aligned((width,), dtype)
-    laid[: len(dims)], laid[len(dims) :] = centers[dims], 0
+    laid, norms = aligned((len(dims), width), dtype), aligned((width,), dtype)
+    laid[:] = centers[dims]
     norms[: len(rows)], norms[len(rows) :] = norms_of(columns(rows, dims), rows), 0
-    return Projection(dims, laid, norms, norms[None])
+    return Projection(dims, laid, norms)
 
 
 @compiled
 def pick(states: Floats, dims: Ints, out: Floats) -> None:
-    """`states[:, dims]`, several times as fast, and zeros behind. OUT: out (n, M)."""
+    """`states[:, dims]`, several times as fast. OUT: out (n, m)."""
     for r in range(out.shape[0]):
         for p in range(dims.shape[0]):
             out[r, p] = states[r, dims[p]]
-        for p in range(dims.shape[0], out.shape[1]):
-            out[r, p] = 0
 
 
 def columns(states: Floats, dims: Ints) -> Floats:
-    """(n, d) -> (n, M): the chosen dimensions, then zeros; no copy where that is what is given."""
-    out = states
-    if not len(dims) == deep(len(dims)) == states.shape[1]:
-        out = np.empty((len(states), deep(len(dims))), states.dtype)
-        pick(states, dims, out)
+    """(n, d) -> (n, m): the chosen dimensions in a row; no copy where that is what is given."""
+    if len(dims) == states.shape[1]:
+        return np.ascontiguousarray(states)
+    out = np.empty((len(states), len(dims)), states.dtype)
+    pick(states, dims, out)
     return out

@@ -15,19 +15,19 @@ from voronaut.kernels.cpu.assignment import Prepared, room_of, seen_by
 from voronaut.kernels.cpu.bounds import (
     Layout,
     Room,
+    at_once,
     bits_of,
-    bounds,
-    least_of_row,
+    least_else,
     measure,
     norms_of,
-    products,
     room_for,
     slack,
     square,
-    squared_bounds,
+    squared,
+    weighed,
 )
 from voronaut.kernels.cpu.dimensions import Projection, columns
-from voronaut.kernels.cpu.distances import Floats, Ints, Scratch, concave, highest, least_bits, lowest, scratch
+from voronaut.kernels.cpu.distances import Floats, Ints, Scratch, concave, highest, lowest, scratch
 from voronaut.kernels.cpu.gaps import LISTED, Geometry
 from voronaut.kernels.cpu.stewart import bound_moved, stewart_reward
 from voronaut.kernels.rules import Rules
@@ -129,39 +129,37 @@ def weightless(weight: Floats, clusters: int) -> bool:
 @reordered
 def reward_rows(
     states: Floats, narrow: Floats, seen: Projection, clusters: Layout, shape: Geometry, rules: Rules,
-    two: Room, room: Scratch, out: Floats,
+    near_by: Room, room: Scratch, out: Floats,
 ) -> None:  # fmt: skip
-    """Σ f(gaps after) − Σ f(gaps before) for each state (Eq. 2). OUT: out (n,), two, room."""
-    (_, narrowed, norms, only), (centers, rows, weight) = seen, clusters
-    part, product, value, bits, order, squares, squares_bits = two
+    """Σ f(gaps after) − Σ f(gaps before) for each state (Eq. 2). OUT: out (n,), near_by, room."""
+    (_, narrowed, norms), (centers, rows, weight) = seen, clusters
+    inner, product, value, bits, order = near_by
     between, gap, second, _, followers, starts, near, near_value, intruded, intruded_value, shared = shape
     bound, bound_bits, excess, excess_bits = room.value, room.value_bits, room.excess, room.excess_bits
-    lengths, last, alpha, more = norms_of(narrow, rows), states.shape[0] - 1, rules.step_size, 1 + slack(rows)
+    lengths, n, alpha, more = norms_of(narrow, rows), states.shape[0], rules.step_size, 1 + slack(rows)
     reach, worth, shift = np.empty_like(weight), np.empty(weight.shape[0]), np.empty_like(rows[0])
     worths(shape, weight, rules, reach, worth)
-    before, plain, i, then = part if narrowed.shape[0] > 8 else only, weightless(weight, rows.shape[0]), 0, 0
-    for r in range(last + 1):
-        if r % before.shape[0] == 0 and before.shape[0] > 1:
-            products(narrow, r, min(r + 1, last), narrowed, norms, part)
+    block, plain = at_once(narrowed, inner), weightless(weight, rows.shape[0])
+    near_all = value if plain else product
+    for r in range(n):
+        q = r % block
+        if q == 0:
+            np.dot(narrow[r : r + block], narrowed, inner[: min(block, n - r)])
         if plain:
-            row, i = r % 2, then
-            if row == 0:
-                i, then = squared_bounds(narrow, r, min(r + 1, last), lengths, narrowed, before, weight, order, squares)
-            first, squared, squares[row, i] = i, square(states, r, rows, i), np.inf
-            limit = weight.dtype.type(squared * more)  # roots of squares this near may be equal
-            if least_of_row(squares_bits, row) <= bits_of(limit):
-                i, squared = measure(states, r, rows, weight, i, squared, limit, squares[row])
-                squares[row, first] = 0  # a bound again
+            i, other = squared(inner, q, lengths[r], norms, weight, order, value)
         else:
-            i = bounds(narrow, r, lengths[r], narrowed, before, weight, order, product, value)
-            squared = square(states, r, rows, i)
-            limit, value[i] = np.sqrt(squared) + weight[i], np.inf
-            if least_bits(bits) <= bits_of(limit):
-                i, squared = measure(states, r, rows, weight, i, squared, limit, value)
+            i, other = weighed(inner, q, lengths[r], norms, weight, order, product, value)
+        first, far, bounded = i, square(states, r, rows, i), value[i]
+        # roots of squares this near may be equal
+        limit = weight.dtype.type(far * more) if plain else np.sqrt(far) + weight[i]
+        value[i] = np.inf
+        if least_else(bits, i, other) <= bits_of(limit):
+            i, far = measure(states, r, rows, weight, i, far, limit, value)
+        value[first] = bounded  # again
         if shared[i] or starts[i + 1] - starts[i] > MANY:
             out[r] = stewart_reward(states[r], i, centers, weight, shape, rules, reach, worth, room)
             continue
-        way, after = more * alpha * np.sqrt(squared), weight[i] + rules.balance
+        way, after = more * alpha * np.sqrt(far), weight[i] + rules.balance
         for p in range(shift.shape[0]):
             shift[p] = alpha * (states[r, p] - rows[i, p])
         total = followers_change(i, after, shift, rows, weight, second, followers, starts, worth, rules)
@@ -169,8 +167,7 @@ def reward_rows(
         if reached and intruded_value[i, LISTED] >= way:
             total += listed_change(i, way, after, shift, rows, weight, gap, intruded, intruded_value, worth, rules)
         else:
-            cut = alpha * (1 - alpha) * squared
-            near_all = squares[r % 2] if plain else product
+            cut = alpha * (1 - alpha) * far
             bound_moved(i, cut, alpha, after, near_all, between, weight, reach, bound, excess)
             for t in range(starts[i], starts[i + 1]):
                 excess[followers[t]] = -1  # they were counted above
