@@ -198,6 +198,24 @@ def test_states_whose_products_are_made_at_once_are_the_sequence(dtype: type, di
     np.testing.assert_allclose(both[0], single[0], rtol=1e-5 if dtype is np.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("dim", [373, 376])
+def test_centers_that_are_too_many_for_one_product_are_no_different(dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    centers, counts = rng.normal(size=(720, dim)).astype(np.float32), rng.integers(1, 99, 720)
+    assert centers.size > bounds.LARGE
+    states = (centers[rng.permutation(720)[:7]] + rng.normal(size=(7, dim))).astype(np.float32)
+    rules, prepared = Rules(0.4, 1e-3), cpu.prepare(centers, counts, 1e-3)
+    clusters = ref.Clusters(centers.astype(float), counts)
+    assert cpu.assign(prepared, states).tolist() == [ref.assign(clusters, s, 1e-3) for s in states.astype(float)]
+    wanted = [ref.reward(clusters, s, 0.4, 1e-3) for s in states.astype(float)]
+    np.testing.assert_allclose(cpu.rewards(prepared, states, rules), wanted, atol=1e-4)
+    together, single = cpu.update(centers, counts, states, np.arange(7), rules), (centers, counts)
+    for r in range(7):
+        single = cpu.update(*single, states, np.array([r]), rules)
+    assert together[1].tolist() == single[1].tolist()
+    np.testing.assert_allclose(together[0], single[0], rtol=1e-5)
+
+
 @settings(max_examples=100, deadline=None)
 @given(worlds())
 def test_the_update_pass_is_the_references_sequence(world: World) -> None:
@@ -324,7 +342,7 @@ def test_an_update_decides_by_distances_and_not_by_what_their_bounds_round_to(di
 
 @pytest.mark.parametrize("balance", [0.0, 1e-3])
 def test_of_two_clusters_that_are_nearly_as_near_the_nearer_one_wins(balance: float) -> None:
-    """One in each half of the clusters, around the origin, where bounds are closest, and apart by less than places take.
+    """One in each half of the clusters, around the origin, where bounds are closest; apart by less than places take.
 
     The nearer one alone has a third cluster beside it, so that rewards tell which of them would move.
     """

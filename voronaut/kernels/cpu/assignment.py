@@ -18,6 +18,7 @@ from voronaut.kernels.cpu.bounds import (
     least_else,
     measure,
     norms_of,
+    products,
     products_again,
     room_for,
     slack,
@@ -64,7 +65,7 @@ def assign_rows(states: Floats, narrow: Floats, seen: Projection, clusters: Layo
     lengths, block, n = norms_of(narrow, rows), at_once(centers, inner), states.shape[0]
     for r in range(n):
         if r % block == 0:
-            np.dot(narrow[r : r + block], centers, inner[: min(block, n - r)])
+            products(narrow, r, min(r + block, n), centers, inner)
         i, other = weighed(inner, r % block, lengths[r], norms, weight, order, product, value)
         squared = square(states, r, rows, i)
         limit, value[i] = np.sqrt(squared) + weight[i], np.inf
@@ -135,7 +136,7 @@ def update_rows(
         q = r % block
         if q == 0:
             stop = min(r + block, n)
-            np.dot(narrow[r:stop], centers, inner[: stop - r])
+            products(narrow, r, stop, centers, inner)
         i, other = weighed(inner, q, lengths[r], norms, weight, order, product, value)
         squared = square(states, r, rows, i)
         limit, value[i] = np.sqrt(squared) + weight[i], np.inf

@@ -23,8 +23,9 @@ from numba.extending import intrinsic
 from voronaut.kernels.compiled import compiled, inlined, reordered
 from voronaut.kernels.cpu.distances import Floats, Ints, aligned, lay_out, set_weights
 
-STATES = 32  # whose products are made at once
+STATES, FEWEST = 32, 4  # whose products are made at once
 ALONE = 2**18  # multiply-adds that OpenBLAS does in one thread: who wants several has shared out the states already
+LARGE = 2**18  # numbers of all centers
 
 
 class Layout(NamedTuple):
@@ -110,8 +111,31 @@ bits_of: Any = _plain_bits_of if config.DISABLE_JIT else intrinsic(_bits_of)
 
 @inlined
 def at_once(centers: Floats, inner: Floats) -> int:
-    """For how many states products are made at once: no more than BLAS does in one thread."""
-    return int(max(1, min(inner.shape[0], ALONE // centers.size)))
+    """For how many states products are made at once."""
+    return int(2 if centers.size > LARGE else min(inner.shape[0], max(FEWEST, ALONE // centers.size)))
+
+
+@compiled
+def products(x: Floats, r: int, stop: int, centers: Floats, inner: Floats) -> None:
+    """s·μ_j of the states r to `stop` and all clusters. OUT: inner (states, width).
+
+    For two states BLAS copies large centers before it begins, which takes longer than this loop over them.
+    """
+    if centers.size <= LARGE:
+        np.dot(x[r:stop], centers, inner[: stop - r])
+        return
+    inner[:2], s, dim = 0, stop - 1, centers.shape[0]  # the last state may be both
+    for p in range(dim % 4):
+        for j in range(inner.shape[1]):
+            inner[0, j] += x[r, p] * centers[p, j]
+            inner[1, j] += x[s, p] * centers[p, j]
+    for p in range(dim % 4, dim, 4):
+        a, b, c, d = x[r, p], x[r, p + 1], x[r, p + 2], x[r, p + 3]
+        e, f, g, h = x[s, p], x[s, p + 1], x[s, p + 2], x[s, p + 3]
+        for j in range(inner.shape[1]):
+            t, u, v, w = centers[p, j], centers[p + 1, j], centers[p + 2, j], centers[p + 3, j]
+            inner[0, j] = inner[0, j] + a * t + b * u + c * v + d * w
+            inner[1, j] = inner[1, j] + e * t + f * u + g * v + h * w
 
 
 @compiled

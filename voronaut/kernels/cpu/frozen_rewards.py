@@ -20,6 +20,7 @@ from voronaut.kernels.cpu.bounds import (
     least_else,
     measure,
     norms_of,
+    products,
     room_for,
     slack,
     square,
@@ -144,7 +145,7 @@ def reward_rows(
     for r in range(n):
         q = r % block
         if q == 0:
-            np.dot(narrow[r : r + block], narrowed, inner[: min(block, n - r)])
+            products(narrow, r, min(r + block, n), narrowed, inner)
         if plain:
             i, other = squared(inner, q, lengths[r], norms, weight, order, value)
         else:
