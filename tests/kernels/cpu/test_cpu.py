@@ -203,7 +203,9 @@ def test_centers_that_are_too_many_for_one_product_are_no_different(dim: int) ->
     rng = np.random.default_rng(dim)
     centers, counts = rng.normal(size=(720, dim)).astype(np.float32), rng.integers(1, 99, 720)
     assert centers.size > bounds.LARGE
-    states = (centers[rng.permutation(720)[:7]] + rng.normal(size=(7, dim))).astype(np.float32)
+    centers[:, [0, -1]] *= 30  # what a wrong product of either would tell
+    one, other = centers[rng.permutation(720)[:14].reshape(2, 7)]
+    states = (0.52 * one + 0.48 * other).astype(np.float32)
     rules, prepared = Rules(0.4, 1e-3), cpu.prepare(centers, counts, 1e-3)
     clusters = ref.Clusters(centers.astype(float), counts)
     assert cpu.assign(prepared, states).tolist() == [ref.assign(clusters, s, 1e-3) for s in states.astype(float)]
