@@ -25,7 +25,7 @@ from voronaut.kernels.cpu.distances import Floats, Ints, aligned, lay_out, set_w
 
 STATES, FEWEST = 32, 4  # whose products are made at once
 ALONE = 2**18  # multiply-adds that OpenBLAS does in one thread: who wants several has shared out the states already
-LARGE = 2**18  # numbers of all centers
+LARGE = 2**18  # numbers in all centers together
 
 
 class Layout(NamedTuple):
@@ -119,7 +119,8 @@ def at_once(centers: Floats, inner: Floats) -> int:
 def products(x: Floats, r: int, stop: int, centers: Floats, inner: Floats) -> None:
     """s·μ_j of the states r to `stop` and all clusters. OUT: inner (states, width).
 
-    For two states BLAS copies large centers before it begins, which takes longer than this loop over them.
+    Centers beyond LARGE have a loop of their own, for two states at a time: BLAS took 2.7 to 14 times as long for
+    up to four states (measured on two busy cores, 3000 clusters of 376 numbers).
     """
     if centers.size <= LARGE:
         np.dot(x[r:stop], centers, inner[: stop - r])
@@ -142,12 +143,11 @@ def products(x: Floats, r: int, stop: int, centers: Floats, inner: Floats) -> No
 def weighed(
     inner: Floats, q: int, lift: float, norms: Floats, weight: Floats, order: Ints, product: Floats, value: Floats
 ) -> tuple[int, Any]:
-    """√((1 − c)‖s‖² + (1 − c)‖μ_j‖² − 2 s·μ_j) + κ n_j ≤ ‖s − μ_j‖ + κ n_j; about where it is least, and the bits of
-    something no more than any bound in the other half of the clusters.
+    """√((1 − c)‖s‖² + (1 − c)‖μ_j‖² − 2 s·μ_j) + κ n_j ≤ ‖s − μ_j‖ + κ n_j; about where it is least.
 
-    The last bits of each bound give way to its place, so that a minimum finds both; of two halves, so that whoever
-    looks for a second one has half of them to look at. `lift` is (1 − c)‖s‖², row q of `inner` s·μ_j. OUT: product,
-    what the root is drawn of, and value (width,).
+    The last bits of each bound give way to its place, so that a minimum finds both. There is one for each half of the
+    clusters: the bits of the other half's, which are no more than any bound there, save a look at these. `lift` is
+    (1 − c)‖s‖², row q of `inner` s·μ_j. OUT: product, what the root is drawn of, and value (width,).
     """
     of, whole, half = weight.dtype.type, order.dtype.type, weight.shape[0] // 2
     two, zero, more, mask = of(2), of(0), of(lift), order.dtype.type(-order.shape[0])
