@@ -150,13 +150,14 @@ def nearest(queries: Array, own: Array, candidates: Array, count: Array, k: int,
 def kth_distance(queries: Array, candidates: Array, count: Array, k: int) -> Array:
     """‖q − c‖ to the k-th nearest of the first `count` candidates, for programs: (n, d), (m, d) -> (n,).
 
-    Ranked as in `nearest`, but without the proof that rounding overlooked none. The nearest k lie in the k groups whose
-    nearest are nearest: so no row is sorted whole, which is what XLA can make of `top_k` over many rows.
+    Ranked as in `nearest`, but with the device's usual products and without the proof that rounding overlooked none.
+    The nearest k lie in the k groups whose nearest are nearest: so no row is sorted whole, which is what XLA can make
+    of `top_k` over many rows.
     """
     exists = jnp.arange(len(candidates)) < count
     mean = jnp.where(exists[:, None], candidates, 0).sum(axis=0) / jnp.maximum(count, 1)
     centered = candidates - mean
-    rough = jnp.square(centered).sum(axis=1) - 2 * jnp.matmul(queries - mean, centered.T, precision=FULL)
+    rough = jnp.square(centered).sum(axis=1) - 2 * jnp.matmul(queries - mean, centered.T)
     filler = ((0, 0), (0, -len(candidates) % GROUP))
     rough = jnp.pad(jnp.where(exists, rough, jnp.inf), filler, constant_values=jnp.inf)
     grouped = rough.reshape(len(queries), -1, GROUP)

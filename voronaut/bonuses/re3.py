@@ -159,11 +159,13 @@ class RE3(Saved):
 
     @staticmethod
     def pay(frozen: Frozen, states: Any) -> Any:
-        """(n, dim) -> (n,): rewards of float32 states, inside a program."""
+        """(n, dim) -> (n,): rewards of float32 states, inside a program, with the device's usual products."""
+        # TF32, imitated on a CPU, moved rewards by 0.06 % of their deviation (codes) and 0.3 % or nothing (ranking), on
+        # states of Humanoid and Quadruped; the differences that are paid for are float32's on any device.
         import jax.numpy as jnp
 
         good, k = jnp.isfinite(states).all(axis=1), len(frozen.neighbors)
-        codes = net.forward(frozen.encoder, jnp.where(good[:, None], states, 0))
+        codes = net.forward(frozen.encoder, jnp.where(good[:, None], states, 0), net.USUAL)
         distances = net.kth_distance(codes, frozen.stored, frozen.filled, k)
         return jnp.where(good & (frozen.filled >= k), jnp.log1p(distances), 0)
 
