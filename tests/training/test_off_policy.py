@@ -65,6 +65,33 @@ def test_both_policies_have_their_environments_and_their_returns() -> None:
     assert row["rewarded_steps"] == 32
 
 
+def test_environments_change_hands_at_the_end_of_an_episode_once_a_hundred_steps_were_rewarded(tmp_path: Path) -> None:
+    """Every step of these is rewarded, four at a time, and episodes have five: the twenty-fifth ends with a hundred."""
+    numbers = {"explorer_share": 0.75, "explorer_share_after": 0.25}
+    trainer = counting(3, numbers=numbers)
+    assert trainer.lanes[0].shares == (3, 3) and trainer.explores.tolist() == [[False, True, True, True]]
+    trainer.turn()
+    assert trainer.explores.tolist() == [[False, False, False, True]]
+    assert [len(trainer.finished[0][who]) for who in (pair.EXPLOITER, pair.EXPLORER)] == [1 + 3, 3 + 1]  # 25 and 30
+    checkpoint.save(tmp_path, 4, trainer.state_dict(checkpoint.chunks(tmp_path)))
+    other = counting(numbers=numbers)
+    found = checkpoint.newest(tmp_path, 4, print)
+    assert found is not None
+    other.load_state_dict(found, checkpoint.chunks(tmp_path))
+    assert other.explores.tolist() == trainer.explores.tolist()
+
+
+def test_each_environment_is_driven_by_whose_it_is() -> None:
+    trainer = counting(2, numbers={"explorer_share": 0.75, "explorer_share_after": 0.25})
+    [lane], observations = trainer.lanes, np.random.default_rng(0).normal(size=(1, 4, 2)).astype(np.float32)
+    alone = [np.asarray(lane.act(observations, np.full((1, 4), explores), 9)) for explores in (False, True)]
+    for explores in ([False, True, True, True], [False, False, False, True], [False, True, False, True]):
+        acted = np.asarray(lane.act(observations, np.array([explores]), 9))
+        expected = np.where(np.array(explores)[:, None], alone[1], alone[0])
+        np.testing.assert_array_equal(acted, expected)
+    assert (alone[0][:, :3] != 0).all() and (alone[1][:, 1:] != 0).all()
+
+
 def test_seconds_of_the_log_are_those_that_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that ticks once whenever it is asked, and a hundred times where stats are read: that waits."""
     ticks, trainer = itertools.count(1000), counting()
@@ -249,7 +276,7 @@ def test_a_replay_that_there_is_no_room_for_is_told_with_what_fits(monkeypatch: 
     with pytest.raises(ValueError, match=r"take 3\.0 GB, and there are 0\.8 GB .* --sac\.memory 1\.1e7 "):
         counting(bonuses=["none", "zero"], steps=5e7)
     monkeypatch.setattr(replay, "device_memory", lambda: 4e9)
-    monkeypatch.setattr(off_policy, "Lane", lambda *_: SimpleNamespace(seeds=[0]))
+    monkeypatch.setattr(off_policy, "Lane", lambda *_: SimpleNamespace(seeds=[0], shares=(4,)))
     counting(bonuses=["none", "zero"], steps=5e7)
 
 
@@ -298,6 +325,7 @@ def test_actions_reach_the_bounds_of_the_task() -> None:
         (["--sac.memory", "much"], "number of transitions"),
         (["--sac.explorer_share", "1"], "between 0 and 1"),
         (["--sac.explorer_share", "0"], "between 0 and 1"),
+        (["--sac.explorer_share_after", "1"], "between 0 and 1, or be 0"),
         (["--sac.near_reward", "1.1"], "within [0, 1]"),
         (["--sac.discount", "1"], "within [0, 1)"),
     ],

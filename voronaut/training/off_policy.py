@@ -27,7 +27,7 @@ from voronaut.tasks.base import Step, VectorTask
 from voronaut.training import checkpoint, policy, replay
 from voronaut.training.config import Config, Method
 from voronaut.training.folder import Rows
-from voronaut.training.pair import EXPLOITER, EXPLORER, Lane, settings
+from voronaut.training.pair import EXPLOITER, EXPLORER, KNOWN, Lane, settings
 from voronaut.training.population import Population, weight
 
 Floats = NDArray[np.float32]
@@ -52,10 +52,11 @@ class SACTrainer:
         self._freeze()
         shape = (len(self.seeds), config.envs, task.obs_dim)
         self.observations: Floats | None = None
+        self.rewarded = np.zeros(len(self.seeds), np.int64)
         self.next_states = np.zeros((len(self.seeds), self.rows, *shape[1:]), np.float32)
         self.recent = np.zeros((len(self.seeds), self.settings.absorb_every, *shape[1:]), np.float32)
         self.returns = np.zeros(shape[:2])  # of the episodes under way
-        self.rewarded = np.zeros(len(self.seeds), np.int64)
+        self.explores = self.shared_out(self.rewarded)  # whose they are
         self.done, self.total = 0, config.rollouts
         self.appended = 0  # vector steps that are in files
         self.pending: list[replay.Transition] = []  # those after them
@@ -94,7 +95,10 @@ class SACTrainer:
         environments are simulated; what comes after waits for it, and the order of everything stays fixed.
         """
         with self._timed("learn_seconds"):
-            drawn = [lane.act(self.observations[rows], t) for lane, rows in self._lanes()]  # type: ignore[index]
+            drawn = [
+                lane.act(self.observations[rows], self.explores[rows], t)  # type: ignore[index]
+                for lane, rows in self._lanes()
+            ]
         if not all(lane.inside for lane in self.lanes):
             with self._timed("learn_seconds"):
                 jax.block_until_ready(drawn)  # type: ignore[no-untyped-call]
@@ -156,8 +160,9 @@ class SACTrainer:
         self.returns += rewards
         over = terminated | truncated
         for run, env in zip(*np.nonzero(over), strict=True):
-            shares = next(lane.shares for lane, rows in self._lanes() if rows.start <= run < rows.stop)
-            self.finished[run][int(env >= shares[0])].append(float(self.returns[run, env]))
+            self.finished[run][int(self.explores[run, env])].append(float(self.returns[run, env]))
+        if over.any():
+            self.explores = np.where(over, self.shared_out(self.rewarded), self.explores)
         self.returns[over] = 0.0
         self.observations = self._shaped(step.obs).copy()
 
@@ -197,6 +202,7 @@ class SACTrainer:
             **checkpoint.nest("bonus", self.bonuses.state_dict()),
             "observations": self.observations,
             "returns": self.returns,
+            "explores": self.explores,
             "recent": self.recent,
         }
         for index, lane in enumerate(self.lanes):
@@ -212,6 +218,7 @@ class SACTrainer:
         self.bonuses.load_state_dict(checkpoint.part(arrays, "bonus"))
         self.observations = self._shaped(self.task.load_state_dict(checkpoint.part(arrays, "task"))).copy()
         self.recent, self.done = arrays["recent"].copy(), int(arrays["rollout"])
+        self.explores = arrays.get("explores", self.explores).copy()  # shares were constant before there were any
         self._freeze()
         if self.task.resumes_exactly:
             self.observations, self.returns = arrays["observations"].copy(), arrays["returns"].copy()
@@ -232,6 +239,12 @@ class SACTrainer:
                     actor = jax.tree.map(lambda leaf, p=place, a=agent: leaf[p, a], run.agents.actor)
                     policy.save_squashed(folder / name, actor, scale, self.settings.agent, self.config, self.task)
 
+    def shared_out(self, rewarded: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which environments are the explorer's, the last ones, where runs have met so much reward: (runs, envs)."""
+        envs, paired = self.config.envs, [len(lane.shares) > 1 for lane in self.lanes for _ in lane.seeds]
+        counts = [self.settings.explorers(envs, int(met)) * pair for met, pair in zip(rewarded, paired, strict=True)]
+        return np.arange(envs) >= envs - np.array(counts)[:, None]
+
     # Inside
 
     @property
@@ -247,8 +260,9 @@ class SACTrainer:
         pay = kind.pay if on_accelerator() and issubclass(kind, PaysInPrograms) else None
         if not (pays and config.pair):
             return Lane(seeds, shape, (config.envs,), (given,), self.settings, pay)
-        explorers = min(max(1, round(config.envs * self.settings.explorer_share)), config.envs - 1)
-        return Lane(seeds, shape, (config.envs - explorers, explorers), (0.0, given), self.settings, pay)
+        explorers = [self.settings.explorers(config.envs, rewarded) for rewarded in (0, KNOWN)]
+        most = (config.envs - min(explorers), max(explorers))
+        return Lane(seeds, shape, most, (0.0, given), self.settings, pay)
 
     def _shape(self) -> replay.Shape:
         """Of all that one run does."""

@@ -23,6 +23,7 @@ Floats = NDArray[np.float32]
 EXPLOITER, EXPLORER = 0, 1
 RATE = 0.016  # of the bonus's running deviation, per vector step
 LEAST = 1e-8  # a deviation below is none: nothing is paid
+KNOWN = 100  # rewarded steps after which there is something to learn from
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Settings:
     memory: int = 0  # transitions of a run that are remembered; 0 for all
     absorb_every: int = 64  # vector steps after which the bonus learns what is new
     explorer_share: float = 0.5  # of the environments, at least one
+    explorer_share_after: float = 0.0  # the same from the hundredth rewarded step on; 0 to leave it as it is
     explorer_task: float = 1.0  # weight of the task's reward for the explorer: 0 leaves it the bonus alone
     agent: sac.Settings = dataclasses.field(default_factory=sac.Settings)
 
@@ -52,6 +54,15 @@ class Settings:
                 "explorer_share must lie between 0 and 1, near_reward within [0, 1], discount within [0, 1); got "
                 f"{self.explorer_share}, {self.near_reward} and {self.discount}. The defaults are 0.5, 0.25 and 0.99."
             )
+        if not 0 <= self.explorer_share_after < 1:
+            raise ValueError(
+                f"explorer_share_after must lie between 0 and 1, or be 0 (no change); got {self.explorer_share_after}."
+            )
+
+    def explorers(self, envs: int, rewarded: int) -> int:
+        """How many of the environments are the explorer's, when so many steps were rewarded: at least one, not all."""
+        share = (rewarded >= KNOWN and self.explorer_share_after) or self.explorer_share
+        return min(max(1, round(envs * share)), envs - 1)
 
 
 AGENT = tuple(each.name for each in dataclasses.fields(sac.Settings))
@@ -118,15 +129,21 @@ def seen(scale: Scale, observations: Array) -> Scale:
     return Scale(scale.mean + apart * len(rows) / total, spread / total, total)
 
 
-def act(run: Run, observations: Array, key: Array, shares: tuple[int, ...], settings: Settings) -> Array:
-    """(envs, d) -> (envs, a): the first `shares[0]` environments are the exploiter's, the next the explorer's."""
-    keys = jax.random.split(key, len(shares))
-    parts = jnp.split(standardised(observations, run.scale), np.cumsum(shares)[:-1])
+def act(
+    run: Run, observations: Array, explores: Array, key: Array, shares: tuple[int, ...], settings: Settings
+) -> Array:
+    """(envs, d) -> (envs, a): the explorer's actions where it explores, the exploiter's elsewhere.
+
+    No more than the first `shares[0]` environments can be the exploiter's, and the last `shares[1]` the explorer's.
+    """
+    keys, x = jax.random.split(key, len(shares)), standardised(observations, run.scale)
+    parts = (slice(shares[0]), slice(len(x) - shares[-1], None))
     drawn = [
-        sac.sample(jax.tree.map(lambda leaf, i=i: leaf[i], run.agents.actor), part, keys[i], settings.agent).actions
-        for i, part in enumerate(parts)
+        sac.sample(jax.tree.map(lambda leaf, i=i: leaf[i], run.agents.actor), x[part], keys[i], settings.agent).actions
+        for i, part in enumerate(parts[: len(shares)])
     ]
-    return jnp.concatenate(drawn)
+    placed = [jnp.zeros((len(x), own.shape[1])).at[part].set(own) for own, part in zip(drawn, parts, strict=False)]
+    return jnp.where(explores[:, None], placed[-1], placed[0])
 
 
 def learn(
@@ -177,7 +194,7 @@ class Programs(NamedTuple):
 def programs(
     settings: Settings, shares: tuple[int, ...], weights: tuple[float, ...], pay: Callable[[Any, Array], Array] | None
 ) -> Programs:
-    """Compiled for lanes of runs that share out their environments alike."""
+    """Compiled for lanes whose agents drive as many environments at most."""
     size = (settings.gradient_steps, settings.batch)
     draw = functools.partial(replay.draw, shape=size, steps=settings.n_step, near_reward=settings.near_reward)
     taught = functools.partial(learn, weights=weights, settings=settings)
@@ -234,9 +251,9 @@ class Lane:
         self.frozen: Any = None  # what `pay` pays by, new after every update of the bonus
         self.stats: Stats | None = None
 
-    def act(self, observations: Floats, t: int) -> Array:
+    def act(self, observations: Floats, explores: NDArray[np.bool_], t: int) -> Array:
         """(runs, envs, d) -> (runs, envs, a), not waited for."""
-        return self.programs.act(self.seeds, t, self.run, observations)
+        return self.programs.act(self.seeds, t, self.run, observations, explores)
 
     def draw(self, t: int) -> Array:
         """Draw windows for all gradient steps of this vector step -> the states to be paid, (runs, states, d)."""

@@ -208,13 +208,13 @@ class Watched:
 def discover(trainer: SACTrainer, paid: NDArray[np.bool_], book: Book, before: NDArray[np.int64]) -> None:
     """Write down where the first and the hundredth reward was, if that was in the last turn, of which `paid` tells."""
     start, by_run = (trainer.done - 1) * trainer.rows, paid.reshape(len(paid), len(trainer.seeds), -1)
-    shares = [lane.shares for lane in trainer.lanes for _ in lane.seeds]
+    explores = trainer.shared_out(np.zeros_like(before))  # it does not change before the hundredth
     for run in range(len(trainer.seeds)):
         for count in COUNTS:
             if before[run] < count <= trainer.rewarded[run]:
                 row, env = np.argwhere(by_run[:, run])[count - 1 - before[run]]
                 step = int(start + row + 1) * trainer.config.envs
-                who = "exploiter" if env < shares[run][0] else "explorer"
+                who = "explorer" if explores[run, env] else "exploiter"
                 by = "random actions" if step - trainer.config.envs < trainer.settings.random_steps else who
                 book.rewarded[run][str(count)] = {"step": step, "by": by}
 

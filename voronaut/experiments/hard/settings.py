@@ -18,6 +18,7 @@ from voronaut.training.config import Config
 FOLDER, WORK = Path("results/hard"), Path("runs/hard")
 FROZEN = "settings.json"  # in FOLDER
 RETIRED = (("replay", 0.0),)  # parameters that older files name, with the one value that they have had
+SINCE = {"explorer_share_after": 0.0}  # numbers of the learner that older files do not name, with what they were then
 MAIN, TWICE, FIVE, THREE = ("none", "kme"), "twice", tuple(range(100, 105)), tuple(range(100, 103))
 ENVS, ROLLOUT = 16, 10_240  # of a run; steps of a turn, of which a line is kept
 EVALUATIONS, EPISODES = 5, 20  # in the last tenth of a run, with the exploiter's mean action
@@ -196,5 +197,6 @@ def frozen(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def of_today(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a file, without what has ceased to be a choice since."""
-    return {**given, "params": {name: own for name, own in given["params"].items() if (name, own) not in RETIRED}}
+    """Settings of a file, without what has ceased to be a choice since and with what has become one."""
+    params = {name: own for name, own in given["params"].items() if (name, own) not in RETIRED}
+    return {**given, "params": params, "learner": {**SINCE, **given["learner"]}}
