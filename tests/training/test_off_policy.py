@@ -328,6 +328,17 @@ def test_actions_reach_the_bounds_of_the_task() -> None:
         (["--sac.explorer_share_after", "1"], "between 0 and 1, or be 0"),
         (["--sac.near_reward", "1.1"], "within [0, 1]"),
         (["--sac.discount", "1"], "within [0, 1)"),
+        (["--sac.discount", "much"], "discount must be a number, such as 0.99; got 'much'"),
+        (["--sac.discount", "nan"], "discount must be a number"),
+        (["--sac.target_entropy", "much"], "target_entropy must be a number"),
+        (["--sac.explorer_share_after", "much"], "explorer_share_after must be a number"),
+        (["--sac.width", "1.5"], "width must be a whole number, such as 256; got 1.5"),
+        (["--sac.log_std", "5"], "log_std must be numbers in brackets, such as (-5.0, 2.0); got 5"),
+        (["--sac.log_std", "(0,'x')"], "log_std must be numbers in brackets"),
+        (["--sac.log_std", "(1,)"], "and log_std (lower, upper)"),
+        (["--learner", "ppo", "--ppo.learning_rate", "much"], "learning_rate must be a number"),
+        (["--learner", "ppo", "--ppo.epochs", "1.5"], "epochs must be a whole number"),
+        (["--learner", "ppo", "--ppo.hidden", "64"], "hidden must be numbers in brackets, such as (64, 64)"),
     ],
 )
 def test_nonsense_is_refused_with_what_to_do(

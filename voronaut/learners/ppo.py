@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.helpers.kinds import check_kinds
 from voronaut.learners.networks import Array, Floats, Layer, Rngs, forward, net
 from voronaut.learners.runs import for_each_run, stack
 
@@ -53,6 +54,7 @@ class Settings:
     hidden: tuple[int, ...] = (64, 64)
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if min(self.envs, self.rollout, self.minibatch, self.epochs) < 1 or self.rollout % self.envs:
             rule = "envs, rollout, minibatch and epochs must be at least 1, and rollout a multiple of envs"
             raise ValueError(f"{rule}; got {self}. The defaults are 16 environments and a rollout of 16384.")

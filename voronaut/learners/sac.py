@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from voronaut.helpers.kinds import check_kinds
 from voronaut.learners.networks import Array, Layer, net, side_by_side
 from voronaut.learners.runs import stack
 
@@ -47,11 +48,13 @@ class Settings:
         switches = {"layer_norm": self.layer_norm, "bfloat16": self.bfloat16}
         if any(not isinstance(each, bool) for each in switches.values()):
             raise ValueError(f"layer_norm and bfloat16 must be true or false; got {switches}.")
+        check_kinds(self)
         sizes = min(self.width, self.depth) >= 1
         rates = self.learning_rate > 0 and 0 < self.polyak <= 1
         if self.critics not in ("mean", "min"):
             raise ValueError(f"critics must be mean (of the two) or min (the lower); got {self.critics!r}.")
-        if not (sizes and rates and self.temperature > 0 and self.log_std[0] < self.log_std[1]):
+        bounds = len(self.log_std) == 2 and self.log_std[0] < self.log_std[1]
+        if not (sizes and rates and self.temperature > 0 and bounds):
             rule = "width and depth must be at least 1, learning_rate and temperature positive, polyak in (0, 1]"
             raise ValueError(f"{rule}, and log_std (lower, upper); got {self}. Settings() has values that work.")
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from voronaut.helpers.kinds import check_kinds
 from voronaut.learners import runs, sac
 from voronaut.learners.networks import Array, side_by_side
 from voronaut.training import replay
@@ -49,6 +50,7 @@ class Settings:
             raise ValueError(f"batch, gradient_steps, n_step and absorb_every must be at least 1; got {counts}.")
         if not isinstance(self.memory, int) or self.memory < 0:
             raise ValueError(f"memory must be a number of transitions, or 0 for all; got {self.memory}.")
+        check_kinds(self)
         if not 0 < self.explorer_share < 1 or not 0 <= self.near_reward <= 1 or not 0 <= self.discount < 1:
             raise ValueError(
                 "explorer_share must lie between 0 and 1, near_reward within [0, 1], discount within [0, 1); got "
