@@ -326,7 +326,7 @@ def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     said = capsys.readouterr().out
     assert "cartpole       kme 0/4, none 0/4" in said and "walker-0.5     none 0/4, kme 0/4" in said
     assert main([*base, "--method", "kme"]) == 0 and "walker-0.5     kme 0/5" in capsys.readouterr().out
-    assert main(base) == 0 and "hopper-far     none 0/3, kme 0/3" in capsys.readouterr().out
+    assert main(base) == 0 and "hopper-far     none 0/3, kme 0/3, rnd 0/3, zero 0/3" in capsys.readouterr().out
     assert "not frozen" in said or "nothing is frozen yet" in said
     for words, complaint in (
         (["--cells", "cartpol"], "cells: cheetah-0.25"),

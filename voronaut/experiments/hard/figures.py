@@ -21,13 +21,14 @@ from voronaut.experiments.hard.settings import (
     MAIN,
     METHODS,
     RIVALS,
+    TWICE,
     Cell,
 )
 from voronaut.helpers.plotting import COLORS, figure
 
 FIGURES = Path("docs/figures/hard")
 ALONE = {"humanoid": "humanoid-0.2", "hopper": "hopper-far"}  # cells with a figure of their own; README shows the first
-SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY}
+SHADES = {**COLORS, "kme-whole": "#8cc9a4", "zero": drawing.GREY, TWICE: "#7b4ea3"}
 Runs = Mapping[str, Sequence[Result]]  # by method
 Data = Mapping[str, Runs]  # by cell
 
@@ -52,8 +53,9 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     ablated = {ABLATED: {m: data[ABLATED].get(m, []) for m in ("kme", *ABLATIONS)}}
     names = ("curves", "discovery", "rivals", "ablations", "dense", *ALONE)
     paths = {name: figures / f"{name}.png" for name in names}
-    curves(paths["curves"], data, CELLS, ppo())
-    curves(paths["dense"], data, DENSE, {})
+    curves(paths["curves"], data, CELLS, MAIN, ppo(), "PPO + KME after 5M steps")
+    published = {name: cell.aim for name, cell in DENSE.items()}
+    curves(paths["dense"], data, DENSE, ("none", TWICE), published, "SAC as published")
     for name, cell in ALONE.items():
         seeds(paths[name], EVERY[cell], data[cell])
     discovery(paths["discovery"], data)
@@ -62,11 +64,15 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     return list(paths.values())
 
 
-def curves(path: Path, data: Data, cells: Mapping[str, Cell], before: Mapping[str, float]) -> None:
-    """The acting exploiter's return, four panels in a row; scores at the end, and where PPO + KME ended as a line."""
+def curves(
+    path: Path, data: Data, cells: Mapping[str, Cell], methods: Sequence[str], levels: Mapping[str, float], told: str
+) -> None:
+    """The acting exploiter's return, four panels in a row; scores at the end, and the level of others as a line."""
     with figure(path, columns=4, rows=len(cells) // 4, size=(13, 3.3 * len(cells) // 4)) as grid:
         for axes, cell in zip(np.ravel(grid), cells.values(), strict=True):
-            _panel(axes, cell, data[cell.name], before.get(cell.name))
+            _panel(axes, cell, {method: data[cell.name].get(method, []) for method in methods})
+            if cell.name in levels:
+                axes.axhline(levels[cell.name], color=drawing.GREY, linestyle="--", linewidth=1.2, label=told)
         _legend(np.ravel(grid))
 
 
@@ -84,21 +90,19 @@ def seeds(path: Path, cell: Cell, runs: Runs) -> None:
         axes.legend(loc="best") if any(runs.values()) else drawing.not_run(axes)
 
 
-def _panel(axes: Any, cell: Cell, runs: Runs, before: float | None) -> None:
+def _panel(axes: Any, cell: Cell, runs: Runs) -> None:
     axes.set_title(cell.title, fontsize=10)
-    if not any(runs.get(method) for method in MAIN):
+    if not any(runs.values()):
         return drawing.not_run(axes)
-    for method in MAIN:
-        if runs.get(method):
-            _band(axes, runs[method], method)
-    if before is not None:
-        axes.axhline(before, color=drawing.GREY, linestyle="--", linewidth=1.2, label="PPO + KME after 5M steps")
-    axes.set(xlabel="million steps", xlim=(0, 1.04 * cell.steps / 1e6))
+    for place, (method, some) in enumerate(runs.items()):
+        if some:
+            _band(axes, some, method, 1.01 + 0.02 * place)
+    axes.set(xlabel="million steps", xlim=(0, 1.05 * cell.steps / 1e6))
     axes.set_ylim(0, max(axes.get_ylim()[1], 1.0))
     axes.set_ylabel("return" if cell.name in ("cheetah-0.25", "acrobot", "cheetah-dense") else "")
 
 
-def _band(axes: Any, some: Sequence[Result], method: str) -> None:
+def _band(axes: Any, some: Sequence[Result], method: str, end: float) -> None:
     steps = some[0].curve["env_steps"] / 1e6
     lines = [drawing.smooth(np.nan_to_num(stats.carried(result.curve["exploiter_return"]))) for result in some]
     mean = stats.mean_interval(lines)
@@ -107,7 +111,7 @@ def _band(axes: Any, some: Sequence[Result], method: str) -> None:
         axes.fill_between(steps, mean.low, mean.high, color=SHADES[method], alpha=0.15, linewidth=0)
     ends = [results.score(result) for result in some]
     style = {"color": SHADES[method], "markersize": 4, "alpha": 0.7, "clip_on": False}
-    axes.plot(np.full(len(ends), 1.015 * steps[-1]), ends, "o", **style)
+    axes.plot(np.full(len(ends), end * steps[-1]), ends, "o", **style)
 
 
 def _legend(panels: Any) -> None:

@@ -140,7 +140,10 @@ PLAN = (
     *(Wanted(cell, RIVALS[1:], THREE) for cell in COMPARED),
     Wanted(ABLATED, ABLATIONS, THREE),
 )
-OUTSIDE = (*(Wanted(cell, ("none", TWICE), THREE) for cell in DENSE), *(Wanted(cell, MAIN, THREE) for cell in NEW))
+OUTSIDE = (
+    *(Wanted(cell, ("none", TWICE), THREE) for cell in DENSE),
+    *(Wanted(cell, (*MAIN, "rnd", "zero"), THREE) for cell in NEW),
+)
 FURTHER = tuple(Wanted(cell, ("kme",), FIVE) for cell in LONG)  # run when it is asked for
 PLANS = (*PLAN, *OUTSIDE, *FURTHER)
 
