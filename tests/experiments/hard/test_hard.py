@@ -292,11 +292,10 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     assert "random actions 2" in texts["discovery"] and "cartpole, seeds done: none 2 of 5" in texts["missing"]
     assert len(figures.draw(tmp_path, tmp_path / "some")) == 7
     run_ = some.runs["cartpole"]["kme"][100]
-    plans = (*settings.PLAN, *settings.OUTSIDE)
     every = {
-        cell: {m: dict.fromkeys(range(5), run_) for each in plans if each.cell == cell for m in each.methods}
-        for cell in (*settings.CELLS, *settings.DENSE, *settings.NEW)
-    } | {cell: {"kme": {100: run_}} for cell in settings.LONG}
+        cell: {m: dict.fromkeys(range(5), run_) for each in settings.PLANS if each.cell == cell for m in each.methods}
+        for cell in settings.EVERY
+    }
     monkeypatch.setattr(results, "find", lambda folder: results.Found(every, []))
     texts = tables.computed(tmp_path)
     assert "Still to be run" not in texts["missing"] and "Of 8 cells" in texts["sentences"]
@@ -326,7 +325,7 @@ def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     said = capsys.readouterr().out
     assert "cartpole       kme 0/4, none 0/4" in said and "walker-0.5     none 0/4, kme 0/4" in said
     assert main([*base, "--method", "kme"]) == 0 and "walker-0.5     kme 0/5" in capsys.readouterr().out
-    assert main(base) == 0 and "hopper-far     none 0/3, kme 0/3, rnd 0/3, zero 0/3" in capsys.readouterr().out
+    assert main(base) == 0 and "hopper-far     none 0/3, kme 0/3, kme-whole 0/3, zero 0/3" in capsys.readouterr().out
     assert "not frozen" in said or "nothing is frozen yet" in said
     for words, complaint in (
         (["--cells", "cartpol"], "cells: cheetah-0.25"),

@@ -20,6 +20,7 @@ from voronaut.experiments.hard.settings import (
     FOLDER,
     MAIN,
     METHODS,
+    NEW,
     RIVALS,
     TWICE,
     Cell,
@@ -57,7 +58,8 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     published = {name: cell.aim for name, cell in DENSE.items()}
     curves(paths["dense"], data, DENSE, ("none", TWICE), published, "SAC as published")
     for name, cell in ALONE.items():
-        seeds(paths[name], EVERY[cell], data[cell])
+        methods = (*RIVALS, *MAIN) if cell in NEW else MAIN
+        seeds(paths[name], EVERY[cell], {method: data[cell].get(method, []) for method in methods})
     discovery(paths["discovery"], data)
     scores(paths["rivals"], compared, 2)
     scores(paths["ablations"], ablated, 1)
@@ -80,8 +82,8 @@ def seeds(path: Path, cell: Cell, runs: Runs) -> None:
     """One cell, every seed a line of its own."""
     with figure(path, size=(4.8, 3.6)) as axes:
         axes.set_title(cell.title, fontsize=10)
-        for method in MAIN:
-            for number, result in enumerate(runs.get(method, [])):
+        for method, some in runs.items():
+            for number, result in enumerate(some):
                 steps, returns = result.curve["env_steps"] / 1e6, stats.carried(result.curve["exploiter_return"])
                 label = {} if number else {"label": f"{METHODS[method].text}, every seed"}
                 axes.plot(steps, returns, color=SHADES[method], linewidth=1.3, **label)

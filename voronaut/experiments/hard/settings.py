@@ -142,7 +142,7 @@ PLAN = (
 )
 OUTSIDE = (
     *(Wanted(cell, ("none", TWICE), THREE) for cell in DENSE),
-    *(Wanted(cell, (*MAIN, "rnd", "zero"), THREE) for cell in NEW),
+    *(Wanted(cell, (*MAIN, "kme-whole", "zero"), THREE) for cell in NEW),
 )
 FURTHER = tuple(Wanted(cell, ("kme",), FIVE) for cell in LONG)  # run when it is asked for
 PLANS = (*PLAN, *OUTSIDE, *FURTHER)

@@ -16,12 +16,13 @@ from voronaut.experiments.hard.settings import (
     CELLS,
     COMPARED,
     DENSE,
+    EVERY,
     FOLDER,
     LONG,
     MAIN,
     METHODS,
     NEW,
-    PLAN,
+    PLANS,
     RIVALS,
     TWICE,
     Cell,
@@ -157,9 +158,9 @@ def further(data: Data) -> str:
 
 
 def new(data: Data) -> str:
-    """SAC alone and the pair on a task that terminates and that nothing was tuned on."""
+    """All methods on a task that terminates and that nothing was tuned on."""
     rows = [[METHODS[method].text, mean(some), _seeds(some), *_steps(some)]
-            for name in NEW for method in MAIN if (some := data[name].get(method))]  # fmt: skip
+            for name in NEW for method in (*MAIN, *RIVALS) if (some := data[name].get(method))]  # fmt: skip
     return table(["method", "score", "every seed", *DISCOVERED], rows) if rows else NOTHING
 
 
@@ -269,8 +270,8 @@ def _machine(result: Result) -> str:
 def missing(data: Data, troubles: Sequence[str]) -> str:
     """Runs done of runs planned, and files that are not used."""
     lines = []
-    for name in CELLS:
-        planned = {m: len(each.seeds) for each in PLAN if each.cell == name for m in each.methods}
+    for name in EVERY:
+        planned = {m: len(each.seeds) for each in PLANS if each.cell == name for m in each.methods}
         done = {method: len(data[name].get(method, [])) for method in planned}
         lacking = [f"{method} {done[method]} of {count}" for method, count in planned.items() if done[method] < count]
         if lacking:
