@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from voronaut.training import replay
+from voronaut.training import pair, replay
 
 SHAPE = replay.Shape(rows=40, envs=3, obs_dim=2, action_dim=1)
 DISCOUNT = 0.9
@@ -211,6 +211,15 @@ def test_a_reward_that_is_forgotten_is_not_drawn() -> None:
     assert set(starts(drawn(filled(rewarding(60, *first), SHORT), near_reward=1.0))[1]) == {1}
     t, e = starts(drawn(filled(rewarding(200, *first), SHORT), near_reward=1.0))
     assert {0, 1, 2} == set(e) and t[e == 1].min() < 60  # anything is drawn for a row that was written over
+
+
+def test_the_share_before_rewards_is_kept_where_most_rewards_are_forgotten() -> None:
+    laps = [(t, 2) for t in range(400) if t % 10 == t // 40]  # each at other rows; a tenth of them is remembered
+    made = filled(rewarding(400, *laps), SHORT)
+    settings = pair.settings({"memory": 120, "near_reward": 0.5, "batch": 1000, "gradient_steps": 1})
+    windows = pair.programs(settings, (1, 2), (0.0, 1.0), None).draw(np.zeros(1, np.uint32), 0, made)
+    drawn_from = np.asarray(windows.observations)[0, 0, :, 0].astype(int)
+    assert (drawn_from[:500] == 2).mean() > 0.8 and (drawn_from[500:] == 2).mean() < 0.4
 
 
 @pytest.mark.parametrize("saves", [(200,), (3, 100, 197, 200)])

@@ -56,6 +56,8 @@ class Settings:
                 "explorer_share must lie between 0 and 1, near_reward within [0, 1], discount within [0, 1); got "
                 f"{self.explorer_share}, {self.near_reward} and {self.discount}. The defaults are 0.5, 0.25 and 0.99."
             )
+        if self.random_steps < 1:
+            raise ValueError(f"random_steps must be at least 1, as nobody learns from nothing; got {self.random_steps}.")
         if not 0 <= self.explorer_share_after < 1:
             raise ValueError(
                 f"explorer_share_after must lie between 0 and 1, or be 0 (no change); got {self.explorer_share_after}."
@@ -198,7 +200,10 @@ def programs(
 ) -> Programs:
     """Compiled for lanes whose agents drive as many environments at most."""
     size = (settings.gradient_steps, settings.batch)
-    draw = functools.partial(replay.draw, shape=size, steps=settings.n_step, near_reward=settings.near_reward)
+    tries = replay.TRIES if settings.memory else 1
+    draw = functools.partial(
+        replay.draw, shape=size, steps=settings.n_step, near_reward=settings.near_reward, tries=tries
+    )
     taught = functools.partial(learn, weights=weights, settings=settings)
 
     def drawn_and_taught(run: Run, memory: replay.Replay, frozen: Any, key: tuple[Array, Array]) -> tuple[Run, Stats]:

@@ -21,7 +21,8 @@ from voronaut.learners.networks import Array
 from voronaut.training import slots
 from voronaut.training.checkpoint import part
 
-REMEMBERED = 1 << 16  # places of rewarded steps that are kept, the newest
+REMEMBERED = 1 << 16  # places of rewarded steps that are kept, the newest, and no more than there are steps
+TRIES = 16  # places that are tried where steps are forgotten
 BLOCK = 128  # rows that are written over together
 BEFORE = 40  # steps ahead of a rewarded one that may start a window drawn for it
 
@@ -61,7 +62,7 @@ class Replay(NamedTuple):
     times: Array  # (rows, envs) vector step; -1: nothing yet
     steps: Array  # () vector steps so far, of which those that fit are remembered
     slots: slots.Slots
-    rewarded: Array  # (REMEMBERED, 2) row and environment, a ring
+    rewarded: Array  # (REMEMBERED or fewer, 2) row and environment, a ring
     rewards: Array  # () rewarded steps so far
 
 
@@ -89,7 +90,8 @@ def empty(runs: int, shape: Shape) -> Replay:
     count, steps = (jnp.zeros(runs, jnp.int32) for _ in range(2))
     blocks = slots.empty(-(-shape.rows // shape.block), shape.envs)
     blocks = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (runs, *leaf.shape)), blocks)
-    times, places = jnp.full(lead, -1, jnp.int32), jnp.zeros((runs, REMEMBERED, 2), jnp.int32)
+    ring = min(REMEMBERED, shape.rows * shape.envs)
+    times, places = jnp.full(lead, -1, jnp.int32), jnp.zeros((runs, ring, 2), jnp.int32)
     return Replay(rows, times, steps, blocks, places, count)
 
 
@@ -100,7 +102,8 @@ def insert(replay: Replay, step: Transition) -> Replay:
     rows = jax.tree.map(lambda whole, new: whole.at[row, envs].set(new), replay.rows, step)
     times = replay.times.at[row, envs].set(replay.steps)
     rank = replay.rewards + jnp.cumsum(paid) - 1
-    ring = jnp.where(paid, rank % REMEMBERED, REMEMBERED)
+    size = replay.rewarded.shape[-2]
+    ring = jnp.where(paid, rank % size, size)
     rewarded = replay.rewarded.at[ring].set(jnp.stack([row, envs], axis=-1), mode="drop")
     return Replay(rows, times, replay.steps + 1, after, rewarded, replay.rewards + paid.sum(dtype=jnp.int32))
 
@@ -111,23 +114,26 @@ def _size(replay: Replay) -> int:
     return int(-(-rows // blocks))
 
 
-def draw(replay: Replay, key: Array, *, shape: tuple[int, ...], steps: int, near_reward: float) -> Windows:
+def draw(
+    replay: Replay, key: Array, *, shape: tuple[int, ...], steps: int, near_reward: float, tries: int = 1
+) -> Windows:
     """Windows that start anywhere, each row and environment as likely; a share of them shortly before a reward.
 
     `near_reward` of a batch (its last axis) start less than 40 steps ahead of a rewarded step, once there is one, or at
-    it where those steps are forgotten.
+    it where those steps are forgotten. Where steps are forgotten, the first of `tries` places that is not counts.
     """
     keys = jax.random.split(key, 4)
     envs = replay.rows.rewards.shape[1]
     t = jax.random.randint(keys[0], shape, 0, _filled(replay))
     e = jax.random.randint(keys[1], shape, 0, envs)
     if near_reward:
-        known = jnp.clip(replay.rewards, 1, REMEMBERED)
-        place = replay.rewarded[jax.random.randint(keys[2], shape, 0, known)]
+        known = jnp.clip(replay.rewards, 1, len(replay.rewarded))
+        places = replay.rewarded[jax.random.randint(keys[2], (*shape, tries), 0, known)]
         ahead = jax.random.randint(keys[3], shape, 0, BEFORE)
-        chosen = (jnp.arange(shape[-1]) < near_reward * shape[-1]) & (replay.rewards > 0)
+        there = replay.rows.rewards[places[..., 0], places[..., 1]] > 0  # or it was written over
+        place = jnp.take_along_axis(places, there.argmax(axis=-1)[..., None, None], axis=-2)[..., 0, :]
+        chosen = (jnp.arange(shape[-1]) < near_reward * shape[-1]) & (replay.rewards > 0) & there.any(axis=-1)
         paid, env = place[..., 0], place[..., 1]
-        chosen &= replay.rows.rewards[paid, env] > 0  # or it was written over
         early = jnp.maximum(paid - ahead, 0)
         there = replay.times[early, env] == replay.times[paid, env] - (paid - early)
         t = jnp.where(chosen, jnp.where(there, early, paid), t)
