@@ -1,7 +1,15 @@
 """Numbers over seeds against cases worked out by hand, and the degenerate ones first."""
 
+from itertools import combinations
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu
 
 from voronaut.experiments.common import stats
 
@@ -73,6 +81,22 @@ def test_the_chance_of_being_better_by_hand() -> None:
 
 def test_the_rank_test_of_five_against_five() -> None:
     assert stats.rank_test([6, 7, 8, 9, 10], [1, 2, 3, 4, 5]) == pytest.approx(2 / 252)
+    assert stats.rank_test([0, 1, 4, 103, 368], [0] * 5) == pytest.approx(12 / 252)  # with the normal law 0.025
+    many = np.arange(10.0)
+    assert stats.rank_test(many, many + 4) == pytest.approx(mannwhitneyu(many, many + 4).pvalue)
+
+
+@given(arrays(np.int64, st.integers(1, 4), elements=st.integers(0, 3)),
+       arrays(np.int64, st.integers(1, 4), elements=st.integers(0, 3)))  # fmt: skip
+def test_the_rank_test_is_exact_with_ties_too(x: NDArray[np.int64], y: NDArray[np.int64]) -> None:
+    def far(x: Any, y: Any) -> float:
+        return abs(float(mannwhitneyu(x, y).statistic) - len(x) * len(y) / 2)
+
+    both = set(range(len(x) + len(y)))
+    pool = np.concatenate([x, y])
+    parted = [far(pool[list(part)], pool[list(both - set(part))]) for part in combinations(both, len(x))]
+    assert stats.rank_test(x, y) == pytest.approx(np.mean(np.array(parted) >= far(x, y)))
+    assert stats.rank_test(x, y) == pytest.approx(stats.rank_test(y, x))
 
 
 def test_the_bootstrap_draws_within_strata_and_repeats_itself() -> None:

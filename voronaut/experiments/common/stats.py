@@ -4,6 +4,8 @@ A stratum is the scores of one method on one task, one number per seed. NaN says
 to the result and is never left out of an average.
 """
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ Statistic = Callable[[Sequence[Floats]], Floats]  # strata (draws, seeds) -> (dr
 LEVEL = 0.95
 FINAL_SHARE = 0.1
 DRAWS = 2000
+EXACT = 20_000  # ways to part ranks in two groups that are gone through: eight seeds against eight
 
 
 class Interval(NamedTuple):
@@ -111,11 +114,19 @@ def _wins(x: Floats, y: Floats) -> Floats:
 
 
 def rank_test(x: Any, y: Any) -> float:
-    """Two-sided p of the Mann–Whitney test, exact without ties; 1 where all are equal, NaN where one is unknown."""
+    """Two-sided p of the Mann–Whitney test, exact for few seeds, ties or not; NaN where a score is unknown.
+
+    The share of all ways to part the ranks in two such groups whose sums are as far from the middle or farther.
+    """
     both = np.concatenate([np.asarray(x, float), np.asarray(y, float)])
     if np.isnan(both).any() or not len(x) or not len(y):
         return float("nan")
-    return 1.0 if np.ptp(both) == 0 else float(scipy_stats.mannwhitneyu(x, y, alternative="two-sided").pvalue)
+    if math.comb(len(both), len(x)) > EXACT:
+        return float(scipy_stats.mannwhitneyu(x, y, alternative="two-sided").pvalue)
+    doubled = (2 * scipy_stats.rankdata(both)).astype(int)  # whole numbers: ties have half ranks
+    sums = np.array([sum(ranks) for ranks in itertools.combinations(doubled.tolist(), len(x))])
+    far = abs(sums * len(both) - len(x) * doubled.sum())
+    return float((far >= far[0]).mean())  # the first combination is x itself
 
 
 def normalise(strata: Sequence[Any]) -> list[Floats]:
