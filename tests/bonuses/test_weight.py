@@ -59,7 +59,8 @@ def test_a_rollout_is_its_steps(pieces: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "scale", [True, float("nan"), None, "fast", "linear:1", "falling", "falling:1:0", "falling:inf"]
+    "scale",
+    [True, float("nan"), None, "fast", "linear:1", "falling", "falling:1:0", "falling:inf", -1, "-0.1", "linear:1:-1"],
 )
 def test_what_is_no_scale_is_said(scale: object) -> None:
     with pytest.raises(ValueError, match="falling:NUMBER such as"):

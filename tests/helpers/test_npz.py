@@ -1,5 +1,6 @@
 """Array files: what is written comes back, and whatever else a file holds is one kind of error."""
 
+import errno
 import io
 import os
 import tracemalloc
@@ -105,6 +106,20 @@ def refused_in_little_memory(path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("shortage", [MemoryError(), OSError(errno.EMFILE, "Too many open files")])
+def test_what_the_machine_is_short_of_is_no_damage(tmp_path: Path, monkeypatch: Any, shortage: Exception) -> None:
+    def fails(path: Path) -> Any:
+        raise shortage
+
+    npz.write(tmp_path / "x.npz", {"a": np.zeros(2)})
+    monkeypatch.setattr(npz, "_unpack", fails)
+    with pytest.raises(type(shortage)):
+        npz.read(tmp_path / "x.npz")
+    shortage.errno = errno.EINVAL  # type: ignore[attr-defined]
+    with pytest.raises(MemoryError if isinstance(shortage, MemoryError) else ValueError):
+        npz.read(tmp_path / "x.npz")
 
 
 def test_a_missing_file_is_missing(tmp_path: Path) -> None:

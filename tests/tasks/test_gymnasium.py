@@ -133,7 +133,66 @@ def test_a_function_or_class_makes_the_environments() -> None:
         tasks.make("env:tests.tasks.test_gymnasium:<lambda>1", [0], 1)
 
 
+class Broken(Drift):
+    """Gives something else than it says: at the start, or in its third step."""
+
+    def __init__(self, **given: Any) -> None:
+        self.given, self.count = given, 0
+
+    def reset(self, **options: Any) -> Any:
+        self.count = 0
+        return self.given.get("reset", super().reset(**options))
+
+    def step(self, action: Any) -> Any:
+        self.count += 1
+        state, reward, *rest = super().step(action * 0)
+        if self.count < 3:
+            return state, reward, *rest
+        return self.given.get("step", (self.given.get("state", state), self.given.get("reward", reward), *rest))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"state": np.array([0, np.nan])},
+            r"an observation that is not 2 finite numbers, as its space says: array\(.*nan",
+        ),
+        ({"state": np.zeros(3)}, "an observation that is not 2 finite numbers"),
+        ({"state": "here"}, "an observation .*'here'"),
+        ({"state": None}, "an observation .*None"),
+        ({"reward": float("nan")}, "a reward that is not a finite number: nan"),
+        ({"reward": None}, "a reward that is not a finite number: None"),
+        ({"reward": [1.0, 2.0]}, "a reward that is not a finite number"),
+        ({"step": (np.zeros(2), 1.0, False, {})}, "step must give observation, reward, terminated, truncated and info"),
+        ({"reset": np.zeros(2)}, "reset must give an observation and info"),
+        ({"reset": (np.zeros(3), {})}, "an observation that is not 2"),
+    ],
+)
+def test_what_an_environment_gives_must_be_what_it_says(given: dict[str, Any], told: str) -> None:
+    def broken() -> Broken:
+        return Broken(**given)
+
+    def four_steps() -> None:
+        task.reset()
+        for _ in range(4):
+            task.step(np.zeros((2, 2)))
+
+    task = tasks.make(name_of(broken), [0], 2)
+    with pytest.raises(ValueError, match=f"broken.*{told}"):
+        four_steps()
+
+
+def test_spaces_of_nothing_are_refused() -> None:
+    nothing = gymnasium.spaces.Box(-1, 1, (0,))
+    for given in ({"observations": nothing}, {"actions": nothing}):
+        with pytest.raises(ValueError, match="at least one number of each"):
+            tasks.make(name_of(lambda given=given: Spaces(**given)), [0], 1)
+
+
 def test_functions_that_do_not_make_one_environment_each_are_told() -> None:
+    with pytest.raises(ValueError, match="cannot be found from here: it is no function"):
+        tasks.make("env:tests.tasks.test_gymnasium:IDS", [0], 1)
     one = Drift()
     with pytest.raises(ValueError, match="same environment twice"):
         tasks.make(name_of(lambda: one), [0], 2)

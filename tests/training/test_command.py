@@ -67,6 +67,24 @@ def test_steps_without_end(words: list[str], steps: str, capsys: pytest.CaptureF
     assert "finite" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "maze", "--seeds", "1-100000000000"], "more than 10000"),
+        (["train", "maze", "--seeds", "104-100"], "names no seed"),
+        (["train", "maze", "--seeds", "few"], "neither a count nor a list"),
+        (["reproduce", "hard", "--budget", "nan"], "not a duration"),
+        (["reproduce", "hard", "--budget", "soon"], "not a duration"),
+        (["eval", "nowhere", "--seed", "-1"], "--seed: '-1' is no seed"),
+        (["entropy", "nowhere", "--seed", "x"], "--seed: 'x' is no seed"),
+    ],
+)
+def test_seeds_and_durations_that_are_none(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    assert message in capsys.readouterr().err
+
+
 def test_a_class_is_no_task(tmp_path: Path) -> None:
     class Mine:
         """Somebody's environment."""

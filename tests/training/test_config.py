@@ -1,9 +1,13 @@
 """What an experiment may be, and what is refused with advice."""
 
+import json
+
+import numpy as np
 import pytest
 
 from voronaut.bonuses.weight import checked
 from voronaut.cli.commands import bonus_options, sweep_options
+from voronaut.learners import ppo
 from voronaut.training.api import configure
 from voronaut.training.config import make_methods
 from voronaut.training.population import weight
@@ -60,6 +64,16 @@ def test_options_and_sweeps() -> None:
         ({"steps": float("nan")}, "finite"),
         ({"seeds": 0}, "seeds"),
         ({"seeds": [1, 1]}, "seeds"),
+        ({"seeds": [2**32]}, "distinct numbers from 0 to 4294967295"),
+        ({"seeds": 10**12}, "a count from 1 to 10000"),
+        ({"pair": "stored"}, "ppo has one agent"),
+        ({"pair": False}, "ppo has one agent"),
+        ({"options": {"kme": {"scale": -1}}}, "linear:FROM:TO"),
+        ({"options": {"kme": {"scale": "falling:-1"}}}, "linear:FROM:TO"),
+        ({"options": {"kme": {"features": np.square}}}, "kme.features must be a number, .* wrap the environment"),
+        ({"options": {"kme": {"features": "square"}}}, "no parameter 'features'"),
+        ({"learner": "sac", "options": {"sac": {"random_steps": -5}}}, "random_steps must be at least 1"),
+        ({"learner": "sac", "options": {"sac": {"explorer_task": -1}}}, "explorer_task at least 0"),
         ({"rollout": 1000}, "multiple of envs"),
         ({"envs": 0}, "envs must be at least 1; got 0"),
         ({"envs": -2}, "envs must be at least 1; got -2"),
@@ -74,6 +88,17 @@ def test_options_and_sweeps() -> None:
 def test_bad_choices(choices: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         configure(**{"task": "cheetah-run", **choices})  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_and_lists_are_plain_ones() -> None:
+    options = {
+        "ppo": {"hidden": [8, 8], "epochs": np.int64(3)},
+        "kme": {"clusters": np.int64(5), "scale": np.float32(2)},
+    }
+    config = configure("maze", bonuses="kme", options=options, seeds=np.arange(2))
+    assert json.dumps(dict(config.numbers)) == '{"hidden": [8, 8], "epochs": 3}'
+    assert config.methods[0].params == {"clusters": 5} and float(config.methods[0].scale) == 2
+    assert hash(ppo.Settings(**config.numbers)) == hash(ppo.Settings(hidden=(8, 8), epochs=3))
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,21 @@ def test_with_every_checkpoint_damaged_only_the_users_word_starts_again(
         loop.train(CONFIG, cut, restart=True)
 
 
+def test_a_replay_that_is_missing_or_damaged_is_told_with_what_helps(tmp_path: Path) -> None:
+    sac = small(task="maze", backend="auto", seeds=1, bonuses=["none"], learner="sac", steps=384,
+                options={"sac": {"width": 8, "batch": 8, "gradient_steps": 1, "random_steps": 64}})  # fmt: skip
+    with pytest.raises(loop.Stopped):
+        loop.train(sac, tmp_path / "run", deadline=time.monotonic() - 1)
+    [chunk] = checkpoint.chunks(tmp_path / "run/checkpoints").glob("*.npz")
+    chunk.write_bytes(chunk.read_bytes()[:-100])
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"000000000\.npz .* damaged.* Nothing was loaded\. Add --restart"):
+            loop.train(sac, tmp_path / "run", resume=True)
+    chunk.unlink()
+    with pytest.raises(ValueError, match=r"000000000\.npz is missing, and the checkpoint needs it\. Add --restart"):
+        loop.train(sac, tmp_path / "run", resume=True)
+
+
 def test_what_cannot_be_made_longer_may_start_again_longer(cut: Path) -> None:
     longer, before = small(seeds=1, bonuses=["kme"], steps=2 * CONFIG.steps), (cut / "config.json").read_bytes()
     damaged(cut)

@@ -114,6 +114,21 @@ def test_a_weight_falls_as_the_task_pays_and_a_resume_remembers() -> None:
     assert not any("weight" in name for name in constant.state_dict())  # checkpoints from before still fit
 
 
+def test_new_episodes_after_a_resume_are_not_paid_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counter, "resumes_exactly", False)
+    choices = {"seeds": RUNS, "bonuses": ["kme"], "envs": ENVS, "rollout": ENVS * 2, "steps": 10 * ENVS * 2}
+    options = {"kme": {"clusters": 10, "scale": "falling:0.5"}, "ppo": {"entropy_falls": True}}
+    whole, resumed = (
+        PPOTrainer(small(task="gym:unused", options=options, **choices), Counter(RUNS * ENVS)) for _ in range(2)
+    )
+    whole.turn()  # two steps of three, all of them paid
+    resumed.load_state_dict({**whole.state_dict(), "rollout": np.array(1)})
+    for trainer, met in ((whole, True), (resumed, False)):
+        for weight in (*trainer.bonuses.weights, *trainer.unpaid):
+            weight.see(np.zeros(ENVS), np.ones(ENVS, bool))
+            assert weight.paid == met
+
+
 def test_an_entropy_bonus_falls_as_the_task_pays_with_any_bonus_and_a_resume_remembers() -> None:
     """Every episode of the toy is paid: once one has ended, nothing is left to widen the noise."""
     choices = {"seeds": RUNS, "bonuses": ["none"], "envs": ENVS, "rollout": ENVS * 2, "steps": 10 * ENVS * 2}

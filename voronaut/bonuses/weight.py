@@ -45,6 +45,10 @@ class Weight:
             met, begun = met & ~over[end], int(end) + 1
         self._met = met | above[begun:].any(axis=0)
 
+    def begin_anew(self) -> None:
+        """All episodes under way were given up for new ones, which nothing has paid yet."""
+        self._met = np.zeros(0, bool)
+
     def at(self, progress: float | None) -> float:
         """β at a progress from 0 (start) to 1 (end); only lines and functions need to know it."""
         if isinstance(self.scale, float):
@@ -83,9 +87,9 @@ def checked(scale: Scale) -> Scale:
     if isinstance(scale, str):
         _numbers(scale)
         return scale
-    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not math.isfinite(scale):
+    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not 0 <= scale < math.inf:
         raise ValueError(
-            f"scale must be a finite number, a text or a function of the progress; got {scale!r}: {FORMS}."
+            f"scale must be a number of at least 0, a text or a function of the progress; got {scale!r}: {FORMS}."
         )
     return float(scale)
 
@@ -98,6 +102,6 @@ def _numbers(text: Any) -> list[float]:
         numbers = [float(part) for part in rest.split(":")] if kind in known else [float(text)]
     except ValueError:
         raise ValueError(f"{text!r} is no scale: {FORMS}.") from None
-    if len(numbers) != known.get(kind, 1) or not all(map(math.isfinite, numbers)):
+    if len(numbers) != known.get(kind, 1) or not all(0 <= number < math.inf for number in numbers):
         raise ValueError(f"{text!r} is no scale: {FORMS}.")
     return numbers

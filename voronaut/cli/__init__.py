@@ -113,7 +113,7 @@ def _add_eval(menu: Any) -> None:
     add("folder", type=Path, metavar="DIR/kme-0", help="the folder of one run, or such as hard/humanoid-run: the best "
         "policy of reproduce hard")  # fmt: skip
     add("--episodes", type=int, default=10, metavar="N", help="with mean actions, and as many with sampled ones (10)")
-    add("--seed", type=int, default=1_000_000, metavar="N", help="of the episodes (%(default)s)")
+    add("--seed", type=_seed, default=1_000_000, metavar="N", help="of the episodes (%(default)s)")
     add("--video", type=Path, metavar="out.mp4", help="film one episode with the mean action (.mp4)")
     command.set_defaults(run=commands.run_eval)
 
@@ -172,7 +172,7 @@ def _add_demo(menu: Any) -> None:
     )
     add = command.add_argument
     add("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="folder for all of it (%(default)s)")
-    add("--seed", type=int, metavar="N", help="of both runs (1)")
+    add("--seed", type=_seed, metavar="N", help="of both runs (1)")
     add("--steps", type=_number, metavar="N", help="environment steps of each run (326400)")
     command.set_defaults(run=commands.run_demo)
 
@@ -193,7 +193,7 @@ def _add_entropy(menu: Any) -> None:
     add("--drop-bad", action="store_const", const="drop", dest="on_bad", help="leave out rows with NaN or infinity")
     add("--key", metavar="NAME", help="which array of an npz file")
     add("--columns", metavar="A,B", help="only these columns, by name or by place from 0 on (all)")
-    add("--seed", type=int, metavar="N", help="of the clusters' start (0)")
+    add("--seed", type=_seed, metavar="N", help="of the clusters' start (0)")
     add("--plot", type=Path, metavar="out.png", help="draw the estimate over the rows")
     add("--json", action="store_true", help="print one JSON object instead")
     command.set_defaults(run=commands.run_entropy)
@@ -202,9 +202,12 @@ def _add_entropy(menu: Any) -> None:
 def _duration(text: str) -> float:
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
     try:
-        return float(text[:-1]) * unit if unit else float(text)
+        seconds = float(text[:-1]) * unit if unit else float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write it as 90s, 25m or 2h") from None
+        seconds = math.nan
+    if seconds >= 0:
+        return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write it as 90s, 25m or 2h")
 
 
 def _switch(text: str) -> bool | str:
@@ -224,13 +227,29 @@ def _number(text: str) -> float:
 
 
 def _seeds(text: str) -> int | list[int]:
+    from voronaut.training.api import SEEDS  # not for every --help
+
     try:
         if "," not in text and "-" not in text:
             return int(text)
         ends = [part.split("-") for part in text.split(",") if part]
-        return [seed for each in ends for seed in range(int(each[0]), int(each[-1]) + 1)]
+        ranges = [range(int(each[0]), int(each[-1]) + 1) for each in ends]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a count nor a list such as 0,1,2 or 100-104") from None
+    if not all(ranges) or not ranges or sum(map(len, ranges)) > SEEDS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no seed, or more than {SEEDS}; write a list as 0,1,2 or 100-104"
+        )
+    return [seed for each in ranges for seed in each]
+
+
+def _seed(text: str) -> int:
+    try:
+        if int(text) >= 0:
+            return int(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is no seed; write a whole number of at least 0")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

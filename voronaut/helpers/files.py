@@ -2,7 +2,7 @@
 
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,17 +24,16 @@ def replacing(path: Where, *, durable: bool = True) -> Iterator[IO[Any]]:
     `durable` waits until the disk has it, so that a crash of the machine leaves one of the two as well.
     """
     target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    name = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with name.open("xb") as file:  # with the rights that any new file gets
             yield file
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         raise
 
 
@@ -81,10 +80,3 @@ def why_not(error: OSError) -> str:
 def is_leftover(path: Path) -> bool:
     """Whether this is the temporary file of a write that was killed, or is under way."""
     return LEFTOVER.fullmatch(path.name) is not None and path.is_file()
-
-
-def _umask() -> int:
-    """The process's umask (which can only be read by setting it)."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,5 +1,6 @@
 """Named arrays in one file: no pickle, written whole or not at all, refused whole if anything is amiss."""
 
+import errno
 import hashlib
 import json
 import math
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from voronaut.helpers import files
 
+SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR, errno.ESTALE}  # of the machine
 Arrays = dict[str, NDArray[Any]]
 Where = files.Where
 
@@ -39,14 +41,19 @@ def read(path: Where) -> Arrays:
 
 @contextmanager
 def refusing(path: Where, *passing: type[Exception]) -> Iterator[None]:
-    """Whatever is wrong inside a file, of any type but those `passing`, becomes a ValueError that names the file."""
-    usual = FileNotFoundError, IsADirectoryError, PermissionError, ImportError
+    """Whatever is wrong inside a file, of any type but those `passing`, becomes a ValueError that names the file.
+
+    What the machine is short of, memory or open files, says nothing about the file and goes through.
+    """
+    usual = FileNotFoundError, IsADirectoryError, PermissionError, ImportError, MemoryError
     through: tuple[type[Exception], ...] = (*usual, *passing)
     try:
         yield
     except through:
         raise
     except Exception as error:  # zipfile, zlib, numpy, tokenize and json between them raise about fifteen types
+        if isinstance(error, OSError) and error.errno in SHORTAGES:
+            raise
         what = str(error) or type(error).__name__
         raise ValueError(f"{path} was not saved by voronaut, or it is damaged: {what}. Nothing was loaded.") from error
 

@@ -25,7 +25,8 @@ def figure(path: Path, columns: int = 1, size: tuple[float, float] = (6, 4), row
         if path.suffix == ".png":
             save_small(canvas, path)
         else:
-            canvas.savefig(path, dpi=DPI)
+            with files.replacing(path) as file:
+                canvas.savefig(file, dpi=DPI, format=path.suffix[1:])
 
 
 def check(path: Path) -> None:
@@ -45,4 +46,5 @@ def save_small(drawn: Any, path: Path) -> None:
     canvas = FigureCanvasAgg(drawn)
     canvas.draw()
     picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())
-    picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path)
+    with files.replacing(path) as file:
+        picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png")

@@ -55,6 +55,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_kinds(self)
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list, as JSON has it, is no key of what is compiled
         if min(self.envs, self.rollout, self.minibatch, self.epochs) < 1 or self.rollout % self.envs:
             rule = "envs, rollout, minibatch and epochs must be at least 1, and rollout a multiple of envs"
             raise ValueError(f"{rule}; got {self}. The defaults are 16 environments and a rollout of 16384.")

@@ -17,6 +17,7 @@ from voronaut.training.population import ABSORB, ONLINE
 LEARNERS = ("ppo", "sac")
 PAIRS = (True, False, "stored")  # stored: states keep what they earned when they were met, for comparison
 DEFAULT_BONUSES = ("none", "kme")
+SEEDS = 10_000  # at most: they are trained side by side
 
 
 def configure(  # noqa: PLR0913
@@ -48,9 +49,12 @@ def configure(  # noqa: PLR0913
     envs = int(usual.envs if envs is None else envs)
     rollout = int(usual.rollout if rollout is None else rollout)
     seeds = presets.paper().seeds if seeds is None else seeds
-    numbers = tuple(map(int, seeds if isinstance(seeds, Iterable) else range(seeds)))
-    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
-        raise ValueError(f"seeds must be a count of at least 1, or distinct numbers of at least 0; got {seeds!r}.")
+    several = seeds if isinstance(seeds, Iterable) else range(min(seeds, SEEDS + 1))
+    numbers = tuple(map(int, several))
+    if not 0 < len(numbers) <= SEEDS or min(numbers) < 0 or max(numbers) >= 2**32 or len(set(numbers)) < len(numbers):
+        raise ValueError(
+            f"seeds must be a count from 1 to {SEEDS}, or distinct numbers from 0 to {2**32 - 1}; got {seeds!r}."
+        )
     for name, number, least in (("envs", envs, 1), ("rollout", rollout, 2)):
         if number < least:
             raise ValueError(f"{name} must be at least {least}; got {number}.")
@@ -89,6 +93,8 @@ def _check_pair(pair: bool | str, learner: str, names: Sequence[str], envs: int)
         raise ValueError(f"pair must be one of {', '.join(map(repr, PAIRS))}; got {pair!r}.")
     if learner == "sac" and pair and envs < 2 and set(names) != {"none"}:
         raise ValueError(f"a pair shares out its environments and needs at least 2; got envs={envs}. Or: --pair off.")
+    if learner != "sac" and pair is not True:
+        raise ValueError(f"pair={pair!r} says how SAC's agents share a memory; {learner} has one agent. Leave it out.")
     if learner != "sac" and "zero" in names:
         raise ValueError("zero is a pair without a bonus, and only --learner sac has pairs. PPO alone is --bonus none.")
 

@@ -5,9 +5,12 @@ import dataclasses
 import difflib
 import inspect
 import itertools
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from voronaut import presets
 from voronaut.bonuses import BONUSES, bonus_class
@@ -107,7 +110,7 @@ def check_numbers(learner: str, given: Mapping[str, Any], known: Iterable[str]) 
     for key in given:
         if key not in known:
             raise ValueError(f"{learner} has no {key!r}.{nearest(key, known)} It has {', '.join(known)}.")
-    return {key: value(each) for key, each in given.items()}
+    return {key: plain_value(f"{learner}.{key}", each) for key, each in given.items()}
 
 
 def _variants(name: str, options: dict[str, Any], sweep: Mapping[str, Sequence[Any]]) -> list[Method]:
@@ -130,7 +133,7 @@ def _check_apart(key: str, values: Sequence[Any]) -> None:
 
 
 def _method(name: str, options: dict[str, Any], swept: dict[str, Any]) -> Method:
-    chosen = {key: value(given) for key, given in {**options, **swept}.items()}
+    chosen = {key: plain_value(f"{name}.{key}", given) for key, given in {**options, **swept}.items()}
     scale = str(checked(str(chosen.pop("scale", BONUSES[name].scale))))
     known = _known(bonus_class(name))
     for key in chosen:
@@ -144,8 +147,10 @@ def _method(name: str, options: dict[str, Any], swept: dict[str, Any]) -> Method
 
 
 def _known(kind: Any) -> list[str]:
-    """What may be chosen about a bonus, and about how a rollout meets it, besides its scale."""
-    own = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "dim", "seed")]
+    """What may be chosen of a bonus besides its scale, and about how a rollout meets it: nothing that is a function."""
+    known = inspect.signature(kind.__init__).parameters
+    function = "features" if "features" in known and known["features"].default is None else None  # RND's is a number
+    own = [name for name in known if name not in ("self", "dim", "seed", function)]
     return [*own, ABSORB] if issubclass(kind, Steps) else own
 
 
@@ -159,6 +164,19 @@ def value(given: Any) -> Any:
         return ast.literal_eval(given)
     except (ValueError, SyntaxError):
         return given
+
+
+def plain_value(name: str, given: Any) -> Any:
+    """The `value` of a parameter, if a file can hold it: settings stand in config.json."""
+    found = given.item() if isinstance(given, np.generic) else value(given)
+    try:
+        json.dumps(found)
+    except TypeError:
+        raise ValueError(
+            f"{name} must be a number, a text or a list of them, as settings stand in a file; got {given!r}. A "
+            "function of states is for vn.KME(...) in a loop of your own; here, wrap the environment."
+        ) from None
+    return found
 
 
 def short(given: Any) -> str:

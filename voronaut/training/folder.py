@@ -217,12 +217,17 @@ def go_on(trainer: Trainer, out: Path, *, restart: bool) -> None:
         move_aside(out)
     lines, shortest = min((len(logs.lines(path)), path) for path in paths)
     found = checkpoint.newest(out / CHECKPOINTS, lines, lambda text: say(out, text))
-    if found is not None:
-        trainer.load_state_dict(found, checkpoint.chunks(out / CHECKPOINTS))
-        return
-    kept = checkpoint.saved(out / CHECKPOINTS)
     begin = "Add --restart to begin again from 0; what is there is moved to a folder of its own."
     begin = "Choose another folder." if (out / FINISHED).exists() else begin
+    if found is not None:
+        try:
+            trainer.load_state_dict(found, checkpoint.chunks(out / CHECKPOINTS))
+        except FileNotFoundError as error:
+            raise ValueError(f"{error.filename} is missing, and the checkpoint needs it. {begin}") from error
+        except ValueError as error:
+            raise ValueError(f"{error} {begin}") from error
+        return
+    kept = checkpoint.saved(out / CHECKPOINTS)
     if kept:
         after = int(kept[0].stem)
         raise ValueError(f"{shortest} has {lines} lines, but the oldest checkpoint was made after {after}. {begin}")

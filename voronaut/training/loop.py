@@ -83,7 +83,7 @@ def run(trainer: Trainer, out: Path, *, save_every: int, deadline: float | None,
         snapshots.forget(each, trainer.done)
     restarted = trainer.done > 0 and not trainer.task.resumes_exactly
     if restarted:
-        folder.note(out, f"resumed after rollout {trainer.done}: the episodes under way were started anew")
+        folder.say(out, f"resumed after rollout {trainer.done}: the episodes under way were started anew")
     folder.settle(out, trainer.done)
     try:
         with interrupts() as interrupted:

@@ -126,6 +126,9 @@ class PPOTrainer:
         self.running = self._start(observations)
         if self.task.resumes_exactly:
             self.running = Running(arrays["observations"], arrays["returns"])
+        else:
+            for weight in (*self.bonuses.weights, *self.unpaid):
+                weight.begin_anew()
         self.done = int(arrays["rollout"])
 
     @property

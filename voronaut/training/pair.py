@@ -56,8 +56,11 @@ class Settings:
                 "explorer_share must lie between 0 and 1, near_reward within [0, 1], discount within [0, 1); got "
                 f"{self.explorer_share}, {self.near_reward} and {self.discount}. The defaults are 0.5, 0.25 and 0.99."
             )
-        if self.random_steps < 1:
-            raise ValueError(f"random_steps must be at least 1, as nobody learns from nothing; got {self.random_steps}.")
+        if self.random_steps < 1 or self.explorer_task < 0:
+            raise ValueError(
+                "random_steps must be at least 1, as nobody learns from nothing, and explorer_task at least 0; got "
+                f"{self.random_steps} and {self.explorer_task}."
+            )
         if not 0 <= self.explorer_share_after < 1:
             raise ValueError(
                 f"explorer_share_after must lie between 0 and 1, or be 0 (no change); got {self.explorer_share_after}."
@@ -155,8 +158,8 @@ def learn(
 ) -> tuple[Run, Stats]:
     """All gradient steps of a vector step: windows (steps, batch, …) and what their states earn, (steps, batch, n).
 
-    Agent i is paid by the task and weights[i] times the bonus, which is in units of its running deviation; the task
-    counts `explorer_task` for the explorer of a pair.
+    Agent i is paid by the task and weights[i] times the bonus, which is in units of its running deviation (over all
+    that was drawn, also behind a window's end); the task counts `explorer_task` for the explorer of a pair.
     """
     batches = run.batches + 1
     deviation = run.deviation + jnp.maximum(RATE, 1 / batches) * (raw.std() - run.deviation)

@@ -66,7 +66,7 @@ def load(folder: Path) -> Loaded:
 
     def act(observations: Any, *, rng: np.random.Generator | None = None) -> NDArray[Any]:
         x: NDArray[Any] = np.asarray(observations, np.float32)
-        if x.shape[-1] != first:
+        if not x.ndim or x.shape[-1] != first:
             raise ValueError(f"observations must end in {first}; got shape {x.shape}.")
         drawn = draw(x, rng)
         if choices:
@@ -133,11 +133,12 @@ def load_policy(folder: str | Path) -> Policy:
 
 
 def load_many(folders: Sequence[Path]) -> Policy:
-    """SAC's policies of runs of one kind as one: observations (runs, n, d) -> mean actions (runs, n, a)."""
+    """SAC's policies of runs of one kind as one: observations (runs, n, d) -> actions (runs, n, a)."""
     each = [npz.read(folder / NAME) for folder in folders]
     about = npz.read_json(folders[0] / NAME, each[0]["about"])
     rows = {name: np.stack([one[name] for one in each]) for name in each[0] if name != "about"}
     wide = {name: array if array.ndim == 3 else array[:, None] for name, array in rows.items()}
+    wide["log_stds"] = rows["log_stds"][0]  # the bounds are the kind's
     draw = _squashed(wide, about["layer_norm"])
     return lambda observations, *, rng=None: np.asarray(draw(np.asarray(observations, np.float32), rng), np.float64)
 

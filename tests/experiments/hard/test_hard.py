@@ -77,6 +77,17 @@ def test_what_is_stopped_goes_on_to_the_same_results(whole: Callable[[], Path], 
     assert not list((tmp_path / "work").rglob("checkpoints/*"))
 
 
+def test_a_run_whose_checkpoints_cannot_be_read_is_not_begun_again_unasked(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert not go(tmp_path, "none", deadline=0.0)
+    [place] = (tmp_path / "work").rglob("checkpoints")
+    for path in place.glob("*.npz"):
+        path.write_bytes(path.read_bytes()[:-100])
+    for _ in range(2):  # also when it is asked again
+        with pytest.raises(ValueError, match=r"holds no checkpoint that can be read. Remove .* to begin again"):
+            go(tmp_path, "none")
+
+
 def test_what_another_command_has_finished_meanwhile_is_not_trained_again(
     whole: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,8 +192,9 @@ def test_what_was_frozen_stays_when_more_is(tmp_path: Path) -> None:
     told = json.loads(settings.freeze(tmp_path).read_text())
     assert len(told) == sum(len(wanted.methods) for wanted in settings.PLANS)
     chosen = {**told["cartpole/kme"], "scale": "7"}
-    (tmp_path / settings.FROZEN).write_text(json.dumps({"cartpole/kme": chosen}))
-    assert json.loads(settings.freeze(tmp_path).read_text()) == {**told, "cartpole/kme": chosen}
+    before = {"cartpole/kme": chosen, "cartpole/planned-no-more": chosen}
+    (tmp_path / settings.FROZEN).write_text(json.dumps(before))
+    assert json.loads(settings.freeze(tmp_path).read_text()) == {**told, **before}
 
 
 def test_methods_with_the_same_learner_are_one_experiment() -> None:
@@ -216,6 +228,9 @@ def test_every_run_is_judged_by_its_own_policy(tmp_path: Path) -> None:
     given = policy.load_many(folders)(observations)
     alone = [policy.load(each).act(x) for each, x in zip(folders, observations, strict=True)]
     np.testing.assert_allclose(given, alone, rtol=1e-5, atol=1e-7)
+    drawn = policy.load_many(folders)(observations, rng=np.random.default_rng(1))
+    noisy = policy.load(folders[0]).act(observations[0], rng=np.random.default_rng(1))
+    np.testing.assert_allclose(drawn[0], noisy, rtol=1e-5, atol=1e-7)  # the first run has the first numbers
     assert np.ptp(given, axis=0).min() > 0  # they differ from run to run
     assert judge.evaluate(one, policy.load_many(folders), 1).shape == (4, 2)
     assert trainer.lanes[0].run is before
@@ -315,6 +330,7 @@ def test_the_hopper_is_paid_beyond_two_metres_and_falls() -> None:
     env.reset(seed=0)
     env.unwrapped.data.qpos[0] = hopper.FAR + 1
     assert env.step(env.action_space.sample() * 0)[1] == 1
+    assert hopper.make(render_mode="rgb_array").render_mode == "rgb_array"
     made = make(settings.HOPPER, [0], 2)
     assert (made.obs_dim, made.action_dim, made.num_envs) == (settings.DIMS[settings.HOPPER], 3, 2)
 
@@ -325,6 +341,10 @@ def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     said = capsys.readouterr().out
     assert "cartpole       kme 0/4, none 0/4" in said and "walker-0.5     none 0/4, kme 0/4" in said
     assert main([*base, "--method", "kme"]) == 0 and "walker-0.5     kme 0/5" in capsys.readouterr().out
+    assert main([*base, "--cells", "cartpole,cartpole:kme+kme,hopper-far:kme"]) == 0
+    said = capsys.readouterr().out
+    assert "cartpole       none 0/5, kme 0/5\n" in said
+    assert "minutes left on one H200 with 16 cores and 4 minutes left on two cores" in said
     assert main(base) == 0 and "hopper-far     none 0/3, kme 0/3, kme-whole 0/3, zero 0/3" in capsys.readouterr().out
     assert "not frozen" in said or "nothing is frozen yet" in said
     for words, complaint in (
@@ -333,6 +353,8 @@ def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         (["--cells", "cartpole:rnd"], "Give --seeds"),
         (["--seeds", "5"], "--seeds 100-104"),
         (["--kme.clusters", "5"], r"only --sac"),
+        (["--cells", ","], "--cells names no cell"),
+        (["--results", __file__], "is a file"),
     ):
         assert main([*base, *words]) == 2
         assert complaint in capsys.readouterr().err

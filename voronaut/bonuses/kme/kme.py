@@ -35,7 +35,7 @@ class KME(Saved):
     `vn.KME(dim)` needs no tuning: units do not matter, and a bonus of 1 is one deviation of what is paid lately.
     `vn.KME(dim, **vn.presets.paper().kme)` is the paper's: one k-means of the whole state as it comes, paid raw.
 
-    Threads may share one: every call waits until no other is under way (`voronaut.bonuses.turns`).
+    Threads may share one: what pays, learns, measures or saves waits until no other does (`voronaut.bonuses.turns`).
 
     Args:
         dim: length of a state (of a feature vector, with `features`), d.

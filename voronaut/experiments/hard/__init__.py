@@ -23,6 +23,9 @@ def reproduce(options: argparse.Namespace) -> int:
     """`voronaut reproduce hard`."""
     deadline = None if options.budget is None else time.monotonic() + options.budget
     folder, work = options.folder or FOLDER, options.work or WORK
+    for place in (folder, work):
+        if place.exists() and not place.is_dir():
+            raise ValueError(f"{place} is a file; a folder is needed.")
     if options.freeze:
         print(settings.freeze(folder))
         return 0
@@ -46,9 +49,12 @@ def choose(options: argparse.Namespace) -> list[Wanted]:
     """What of the plan is asked for: --cells CELL:METHOD+METHOD,…, or --only and --method; and --seeds."""
     texts = [text for part in [*(options.cells or []), *options.only] for text in part.split(",") if text]
     methods = options.methods or ()
+    if options.cells and not texts:
+        raise ValueError(f"--cells names no cell; cells: {', '.join(EVERY)}.")
     everything = CELLS if methods else (*CELLS, *DENSE, *NEW)
     asked = [_asked(text, methods) for text in texts] or [(name, methods) for name in everything]
-    return [wanted for cell, methods in asked for wanted in _wanted(cell, tuple(methods), options.seeds)]
+    runs = [wanted for cell, methods in asked for wanted in _wanted(cell, tuple(methods), options.seeds)]
+    return list(dict.fromkeys(runs))  # what is asked for twice is meant once
 
 
 def _asked(text: str, methods: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -95,7 +101,11 @@ def status(
     """Runs done, under way and missing by cell and method, files that are not used, and what the rest will take."""
     from voronaut.experiments.hard import run
 
-    found, lines, left = results.find(folder, plan, cells, numbers), [], 0.0
+    found, lines, left = (
+        results.find(folder, plan, cells, numbers),
+        [],
+        dict.fromkeys(("one H200 with 16 cores", "two cores"), 0.0),
+    )
     for name in dict.fromkeys(wanted.cell for wanted in plan):
         begun, marks = run.under_way(work, name), []
         seconds = run.estimate(cells[name], found.runs[name])
@@ -103,11 +113,14 @@ def status(
             for method in wanted.methods:
                 missing = [seed for seed in wanted.seeds if seed not in found.runs[name][method]]
                 shares = [begun.get(f"{method}-{seed}", 0.0) for seed in missing]
-                left += seconds * sum(1 - share for share in shares)
+                left["two cores" if name in NEW else "one H200 with 16 cores"] += seconds * sum(
+                    1 - share for share in shares
+                )
                 at = f" ({max(shares):.0%})" if any(shares) else ""
                 marks.append(f"{method} {len(wanted.seeds) - len(missing)}/{len(wanted.seeds)}{at}")
         lines.append(f"{name:<14} {', '.join(marks)}")
-    end = f"about {left / 60:.0f} minutes left on one H200 with 16 cores" if left else "the grid is complete"
+    took = [f"{seconds / 60:.0f} minutes left on {where}" for where, seconds in left.items() if seconds]
+    end = f"about {' and '.join(took)}" if took else "the grid is complete"
     fixed = "" if settings.frozen(folder) else "nothing is frozen yet (--freeze): runs made now are trials"
     return "\n".join([*lines, *(f"not used: {trouble}" for trouble in found.troubles), *filter(None, [fixed]), end])
 

@@ -70,7 +70,7 @@ def curves(
     path: Path, data: Data, cells: Mapping[str, Cell], methods: Sequence[str], levels: Mapping[str, float], told: str
 ) -> None:
     """The acting exploiter's return, four panels in a row; scores at the end, and the level of others as a line."""
-    with figure(path, columns=4, rows=len(cells) // 4, size=(13, 3.3 * len(cells) // 4)) as grid:
+    with figure(path, columns=4, rows=len(cells) // 4, size=(13, 3 * (len(cells) // 4))) as grid:
         for axes, cell in zip(np.ravel(grid), cells.values(), strict=True):
             _panel(axes, cell, {method: data[cell.name].get(method, []) for method in methods})
             if cell.name in levels:
@@ -135,7 +135,7 @@ def discovery(path: Path, data: Data) -> None:
     with figure(path, columns=len(columns), size=(13, 5.2)) as panels:
         for index, (axes, (text, measure)) in enumerate(zip(panels, columns.items(), strict=True)):
             for row, cell in enumerate(CELLS.values()):
-                _dots(axes, -row, data[cell.name], measure, cell.steps)
+                _dots(axes, -row, data[cell.name], measure)
             axes.set_xscale("log")
             axes.set_xlim(0.008, 5)
             axes.set_xticks([0.01, 0.1, 1, 4], ["0.01", "0.1", "1", "never"])
@@ -145,7 +145,7 @@ def discovery(path: Path, data: Data) -> None:
         _legend(panels)
 
 
-def _dots(axes: Any, y: float, runs: Runs, measure: Any, steps: int) -> None:
+def _dots(axes: Any, y: float, runs: Runs, measure: Any) -> None:
     shown = [method for method in ("kme", *RIVALS, "none") if runs.get(method)]
     for place, method in enumerate(shown):
         taken = np.nan_to_num([measure(result) / 1e6 for result in runs[method]], nan=np.inf, posinf=np.inf)

@@ -16,6 +16,6 @@ class Far(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, float(info["x_position"] >= FAR), terminated, truncated, info
 
 
-def make(**options: Any) -> Far:
+def make(render_mode: str | None = None) -> Far:
     """Gymnasium's Hopper-v5, a thousand steps at most; where it is cannot be seen, as usual there."""
-    return Far(gymnasium.make("Hopper-v5", **options))
+    return Far(gymnasium.make("Hopper-v5", render_mode=render_mode))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from voronaut.experiments.common import stats
 from voronaut.experiments.hard import settings
-from voronaut.experiments.hard.settings import CELLS, EVERY, METHODS, PLANS, Cell, Wanted
+from voronaut.experiments.hard.settings import CELLS, EVERY, METHODS, NEW, PLANS, Cell, Wanted
 from voronaut.helpers import files, npz
 
 COLUMNS = ("env_steps", "exploiter_return", "explorer_return", "rewarded_steps", "top_dense_reward", "seconds")
@@ -138,8 +138,8 @@ def half(result: Result) -> float:
 def keep_best(folder: Path, cell: str, about: Mapping[str, Any], policy: Path) -> Path | None:
     """Put a run's policy in place of the cell's best if its last evaluation is better than that one's was.
 
-    Only SAC alone and the pair with KME take part, which are run on every cell. Weights are kept in half precision,
-    which is finer than the bfloat16 that they were learned in.
+    Only SAC alone and the pair with KME take part, which are run on every cell. Weights are kept in half precision:
+    finer than the bfloat16 that large networks learn in, and enough to act by.
     """
     if about["method"] not in settings.MAIN:
         return None
@@ -164,7 +164,8 @@ def best_policy(name: str, folder: Path) -> Path:
     cells = [cell for cell in EVERY.values() if name in (cell.name, cell.task)]
     paths = [path for cell in cells if (path := folder / POLICIES / f"{cell.name}.npz").exists()]
     if not cells:
-        raise ValueError(f"there is no hard/{name}; there are {', '.join(f'hard/{cell}' for cell in CELLS)}.")
+        names = dict.fromkeys([*CELLS, *NEW, *(cell.task for cell in CELLS.values())])
+        raise ValueError(f"there is no hard/{name}; there are {', '.join(f'hard/{each}' for each in names)}.")
     if not paths:
         raise ValueError(f"{folder / POLICIES} holds no policy of {name} yet.")
     return paths[0]

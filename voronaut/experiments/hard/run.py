@@ -134,13 +134,14 @@ def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Sa
 def _turns(
     name: str, trainer: SACTrainer, task: "Watched", book: Book, judge: Judge, work: Path, stop: Stop, say: Say
 ) -> bool:
-    saved, longest, ends = trainer.done, 0.0, judged(trainer.total)
+    begun = saved = trainer.done
+    longest, ends = 0.0, judged(trainer.total)
     while trainer.done < trainer.total:
         started, before = time.perf_counter(), trainer.rewarded.copy()
         rows = trainer.turn()
         discover(trainer, task.paid(), book, before)
         took = time.perf_counter() - started
-        longest = max(longest, took if trainer.done > saved + 1 else 0.0)  # the first turn compiles
+        longest = max(longest, took if trainer.done > begun + 1 else 0.0)  # the first turn compiles
         write_down(book, rows, took)
         if trainer.done in ends:
             judge.begin(trainer)
@@ -234,6 +235,10 @@ def resume(trainer: SACTrainer, work: Path) -> Book:
     fresh = Book([[] for _ in runs], [{} for _ in runs], [], dict.fromkeys((*SECONDS, "all"), 0.0), [])
     found = checkpoint.newest(work / CHECKPOINTS, sys.maxsize, lambda text: folder.say(work, text))
     if found is None:
+        if checkpoint.set_aside(work / CHECKPOINTS):
+            raise ValueError(
+                f"{work / CHECKPOINTS} holds no checkpoint that can be read. Remove {work} to begin again."
+            )
         return fresh
     book = Book(**npz.read_json(work / CHECKPOINTS, found["book"]))
     ends = [turn * trainer.config.rollout for turn in judged(trainer.total)]  # of a shorter run they were others

@@ -188,7 +188,7 @@ def freeze(folder: Path) -> Path:
         for wanted in PLANS for name in wanted.methods
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(before.get(name, given))}" for name, given in every.items())
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(given)}" for name, given in {**every, **before}.items())
     files.write_text(path, "{\n" + lines + "\n}\n")
     return path
 

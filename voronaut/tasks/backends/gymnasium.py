@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import operator
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -32,7 +33,7 @@ class GymTask:
         episode_steps: int | None = None,
         render: bool = False,
     ) -> None:
-        self._seeds, self._envs_per_seed, self._generation = seeds, envs_per_seed, 0
+        self._name, self._seeds, self._envs_per_seed, self._generation = name, seeds, envs_per_seed, 0
         self._pending = env_seeds(seeds, envs_per_seed)
         self._started = False
         self._envs = [_make_env(name, episode_steps, render) for _ in self._pending]
@@ -49,7 +50,7 @@ class GymTask:
         """Start a new episode everywhere -> obs (n, d). The first time, every environment is seeded."""
         seeds: Sequence[int | None] = self._pending or [None] * self.num_envs
         self._pending, self._started = [], True
-        return np.array([env.reset(seed=seed)[0] for env, seed in zip(self._envs, seeds, strict=True)], np.float32)
+        return self._states([self._reset(index, seed) for index, seed in enumerate(seeds)])
 
     def step(self, actions: Any) -> Step:
         """Clip the actions (n, a) to the bounds, where there are any, and take them; episodes that end start anew."""
@@ -61,16 +62,39 @@ class GymTask:
         if self.choices:
             actions = actions[:, 0]
         results = [env.step(action) for env, action in zip(self._envs, actions, strict=True)]
+        if any(len(result) != 5 for result in results):
+            raise ValueError(f"{self._name}: step must give observation, reward, terminated, truncated and info.")
         states, rewards, terminated, truncated, _ = zip(*results, strict=True)
-        next_states = obs = np.array(states, np.float32)
-        dense, ended, limited = np.array(rewards, np.float32), np.array(terminated, bool), np.array(truncated, bool)
+        next_states = obs = self._states(states)
+        dense = self._floats("a reward", rewards, ())
+        ended, limited = np.array(terminated, bool), np.array(truncated, bool)
         limited &= ~ended
         done = ended | limited
         if done.any():
             obs = next_states.copy()
             for index in np.flatnonzero(done):
-                obs[index] = self._envs[index].reset()[0]
+                obs[index] = self._states([self._reset(int(index))])[0]
         return Step(obs, next_states, dense, dense, ended, limited)
+
+    def _reset(self, index: int, seed: int | None = None) -> Any:
+        """A new episode's first observation."""
+        given = self._envs[index].reset(seed=seed)
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise ValueError(f"{self._name}: reset must give an observation and info, as a tuple.")
+        return given[0]
+
+    def _states(self, given: Sequence[Any]) -> Array:
+        return self._floats("an observation", given, (self.obs_dim,))
+
+    def _floats(self, what: str, given: Sequence[Any], shape: tuple[int, ...]) -> Array:
+        """What environments gave, (n, …) float32; ValueError where it is of another shape, or not finite."""
+        with suppress(TypeError, ValueError):
+            found = np.array(given, np.float32)
+            if found.shape[1:] == shape and np.isfinite(found).all():
+                return found
+        bad = next((one for one in given if not _fits(one, shape)), given)
+        wanted = f"{shape[0]} finite numbers, as its space says" if shape else "a finite number"
+        raise ValueError(f"{self._name} gave {what} that is not {wanted}: {textwrap.shorten(repr(bad), 120)}.")
 
     def state_dict(self) -> State:
         """How often the run was resumed; Gymnasium has no way to ask for an environment's state."""
@@ -101,6 +125,13 @@ class GymTask:
             env.close()
 
 
+def _fits(given: Any, shape: tuple[int, ...]) -> bool:
+    with suppress(TypeError, ValueError):
+        found = np.array(given, np.float32)
+        return found.shape == shape and bool(np.isfinite(found).all())
+    return False
+
+
 def name_of(function: Callable[..., Any]) -> str:
     """env:module:name of a function or class that makes environments, which is kept under that name."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -116,6 +147,8 @@ def _function(name: str) -> Callable[..., Any]:
     module, _, path = name.removeprefix(PREFIXES[1]).partition(":")
     try:
         found: Callable[..., Any] = operator.attrgetter(path)(importlib.import_module(module))
+        if not callable(found):
+            raise ValueError("it is no function")
         return found
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(
@@ -173,3 +206,5 @@ def _check_spaces(name: str, env: Any, spaces: Any) -> None:
             f"{name} has actions {done}; Discrete or a flat Box with one axis is needed. Wrap it in "
             f"gymnasium.wrappers.TransformAction. {HOW}"
         )
+    if 0 in (*seen.shape, *done.shape):
+        raise ValueError(f"{name} has observations {seen} and actions {done}; at least one number of each is needed.")

@@ -23,7 +23,7 @@ LEARNERS: Charts = {
         "explained variance": ("ppo/explained_variance",),
     },
     "sac": {
-        "rewarded steps in memory": ("explore/rewarded_steps",),
+        "rewarded steps so far": ("explore/rewarded_steps",),
         "entropy of the actions (nats)": ("sac/policy_entropy", "sac/explorer_policy_entropy"),
         "temperature": ("sac/temperature", "sac/explorer_temperature"),
         "value": ("sac/value", "sac/explorer_value"),
