@@ -85,6 +85,24 @@ def test_seeds_and_durations_that_are_none(words: list[str], message: str, capsy
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")]
+)
+def test_too_little_memory_is_said_in_a_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(loop, "train", fails)
+    words = ["train", "maze", "--quiet", "--seeds", "1", "--out", str(tmp_path / "run")]
+    assert cli.main(words) == 2 and "too little memory" in (said := capsys.readouterr().err) and said.count("\n") == 1
+    error.args = ("something else",)
+    if isinstance(error, RuntimeError):
+        with pytest.raises(RuntimeError, match="something else"):
+            cli.main(words)
+
+
 def test_a_class_is_no_task(tmp_path: Path) -> None:
     class Mine:
         """Somebody's environment."""

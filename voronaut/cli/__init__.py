@@ -273,6 +273,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, ImportError, OSError) as error:
         print(f"voronaut: {error}", file=sys.stderr)
         return 2
+    except (MemoryError, RuntimeError) as error:  # JAX and torch tell of it by a RuntimeError
+        if isinstance(error, RuntimeError) and "out of memory" not in str(error).lower():
+            raise
+        told = str(error).partition("\n")[0] or "MemoryError"
+        print(f"voronaut: too little memory for this ({told}). Choose less: a batch, a width, runs.", file=sys.stderr)
+        return 2
 
 
 def _open_outputs() -> None:

@@ -22,7 +22,10 @@ def report(asked: Sequence[str | Path], out: str | Path, *, now: float | None = 
     if not reading.runs:
         named = ", ".join(f"'{folder}'" for folder in asked) or "no folder"
         why = f" {reading.troubles[-1]}" if reading.troubles else ""
-        raise ValueError(f"there are no runs in {named}.{why} Name folders that voronaut train or reproduce wrote.")
+        raise ValueError(
+            f"there are no runs in {named}.{why} Name folders that voronaut train or reproduce wrote "
+            "(of reproduce hard there is docs/hard.md)."
+        )
     return write(Path(out), page.page(content(reading), datetime.fromtimestamp(moment, UTC)))
 
 
