@@ -249,7 +249,7 @@ def test_bad_options_are_named() -> None:
     for options, message in (
         ({"keys": "policy"}, r"Write keys=\['policy'\]"),
         ({"keys": ["nothing"]}, "there are .*'policy'"),
-        ({"scale": float("nan")}, "scale must be a finite number"),
+        ({"scale": float("nan")}, "scale must be a finite number of at least 0"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             add_bonus(runner, Spy(), **options)

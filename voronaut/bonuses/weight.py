@@ -89,7 +89,8 @@ def checked(scale: Scale) -> Scale:
         return scale
     if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not 0 <= scale < math.inf:
         raise ValueError(
-            f"scale must be a number of at least 0, a text or a function of the progress; got {scale!r}: {FORMS}."
+            f"scale must be a finite number of at least 0, a text or a function of the progress; got {scale!r}: "
+            f"{FORMS}."
         )
     return float(scale)
 
