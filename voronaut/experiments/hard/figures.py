@@ -21,6 +21,7 @@ from voronaut.experiments.hard.settings import (
     MAIN,
     METHODS,
     NEW,
+    NEW_RIVALS,
     RIVALS,
     TWICE,
     Cell,
@@ -58,7 +59,7 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     published = {name: cell.aim for name, cell in DENSE.items()}
     curves(paths["dense"], data, DENSE, ("none", TWICE), published, "SAC as published")
     for name, cell in ALONE.items():
-        methods = (*RIVALS, *MAIN) if cell in NEW else MAIN
+        methods = (*MAIN, *NEW_RIVALS) if cell in NEW else MAIN
         seeds(paths[name], EVERY[cell], {method: data[cell].get(method, []) for method in methods})
     discovery(paths["discovery"], data)
     scores(paths["rivals"], compared, 2)
@@ -79,17 +80,23 @@ def curves(
 
 
 def seeds(path: Path, cell: Cell, runs: Runs) -> None:
-    """One cell, every seed a line of its own."""
-    with figure(path, size=(4.8, 3.6)) as axes:
-        axes.set_title(cell.title, fontsize=10)
-        for method, some in runs.items():
+    """One cell, every seed a line of its own; more methods than two have a panel each."""
+    apart = len(runs) > 2
+    with figure(path, columns=len(runs) if apart else 1, size=(13, 3) if apart else (4.8, 3.6)) as grid:
+        panels = np.resize(np.array(grid, object), len(runs))  # the same for all, or one for each
+        for axes, (method, some) in zip(panels, runs.items(), strict=True):
+            axes.set_title(METHODS[method].text if apart else cell.title, fontsize=10)
             for number, result in enumerate(some):
                 steps, returns = result.curve["env_steps"] / 1e6, stats.carried(result.curve["exploiter_return"])
                 label = {} if number else {"label": f"{METHODS[method].text}, every seed"}
                 axes.plot(steps, returns, color=SHADES[method], linewidth=1.3, **label)
-        axes.set(xlabel="million steps", ylabel="return", xlim=(0, cell.steps / 1e6))
-        axes.set_ylim(bottom=-2)
-        axes.legend(loc="best") if any(runs.values()) else drawing.not_run(axes)
+            axes.set(xlabel="million steps", xlim=(0, cell.steps / 1e6))
+        if not apart:
+            panels[0].legend(loc="best") if any(runs.values()) else drawing.not_run(panels[0])
+        top = max(axes.get_ylim()[1] for axes in panels)
+        for axes in panels:
+            axes.set_ylim(-0.02 * top, top)
+        panels[0].set_ylabel("return")
 
 
 def _panel(axes: Any, cell: Cell, runs: Runs) -> None:
