@@ -25,8 +25,9 @@ def replacing(path: Where, *, durable: bool = True) -> Iterator[IO[Any]]:
     """
     target = Path(path)
     name = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    file = name.open("xb")  # with the rights that any new file gets
     try:
-        with name.open("xb") as file:  # with the rights that any new file gets
+        with file:
             yield file
             file.flush()
             if durable:

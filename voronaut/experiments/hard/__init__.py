@@ -101,21 +101,17 @@ def status(
     """Runs done, under way and missing by cell and method, files that are not used, and what the rest will take."""
     from voronaut.experiments.hard import run
 
-    found, lines, left = (
-        results.find(folder, plan, cells, numbers),
-        [],
-        dict.fromkeys(("one H200 with 16 cores", "two cores"), 0.0),
-    )
+    found, lines = results.find(folder, plan, cells, numbers), []
+    left = {"one H200 with 16 cores": 0.0, "two cores": 0.0}
     for name in dict.fromkeys(wanted.cell for wanted in plan):
         begun, marks = run.under_way(work, name), []
+        where = "two cores" if name in NEW else "one H200 with 16 cores"
         seconds = run.estimate(cells[name], found.runs[name])
         for wanted in (each for each in plan if each.cell == name):
             for method in wanted.methods:
                 missing = [seed for seed in wanted.seeds if seed not in found.runs[name][method]]
                 shares = [begun.get(f"{method}-{seed}", 0.0) for seed in missing]
-                left["two cores" if name in NEW else "one H200 with 16 cores"] += seconds * sum(
-                    1 - share for share in shares
-                )
+                left[where] += seconds * sum(1 - share for share in shares)
                 at = f" ({max(shares):.0%})" if any(shares) else ""
                 marks.append(f"{method} {len(wanted.seeds) - len(missing)}/{len(wanted.seeds)}{at}")
         lines.append(f"{name:<14} {', '.join(marks)}")
