@@ -354,6 +354,8 @@ def test_what_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         (["--seeds", "5"], "--seeds 100-104"),
         (["--kme.clusters", "5"], r"only --sac"),
         (["--cells", ","], "--cells names no cell"),
+        (["--sac.foo", "3"], "sac has no 'foo'"),
+        (["--sac.batch", "0"], "batch, gradient_steps"),
         (["--results", __file__], "is a file"),
     ):
         assert main([*base, *words]) == 2

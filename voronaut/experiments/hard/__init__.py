@@ -14,7 +14,7 @@ from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.figures import FIGURES, draw
 from voronaut.experiments.hard.settings import CELLS, DENSE, EVERY, FOLDER, METHODS, NEW, PLANS, WORK, Cell, Wanted
 from voronaut.experiments.hard.tables import brief, computed, dense
-from voronaut.training.config import Config
+from voronaut.training.config import Config, check_numbers
 
 __all__ = ["best_policy", "brief", "choose", "computed", "dense", "draw", "reproduce"]
 
@@ -26,6 +26,10 @@ def reproduce(options: argparse.Namespace) -> int:
     for place in (folder, work):
         if place.exists() and not place.is_dir():
             raise ValueError(f"{place} is a file; a folder is needed.")
+    if options.numbers:  # wrong ones are one complaint, not one for every run
+        from voronaut.training import pair
+
+        pair.settings(check_numbers("sac", options.numbers, pair.NAMES))
     if options.freeze:
         print(settings.freeze(folder))
         return 0
