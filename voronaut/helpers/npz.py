@@ -29,7 +29,7 @@ def write(path: Where, arrays: Mapping[str, NDArray[Any]], *, durable: bool = Tr
 
 def read(path: Where) -> Arrays:
     """What `write` wrote; ValueError for a file that is truncated, foreign or changed."""
-    with refusing(path):
+    with refusing(path, MemoryError):  # no more is asked for than the file is long: the machine has too little
         arrays = _unpack(path)
         found = arrays.pop("digest", None)
         if found is None:
@@ -43,9 +43,9 @@ def read(path: Where) -> Arrays:
 def refusing(path: Where, *passing: type[Exception]) -> Iterator[None]:
     """Whatever is wrong inside a file, of any type but those `passing`, becomes a ValueError that names the file.
 
-    What the machine is short of, memory or open files, says nothing about the file and goes through.
+    Too many open files and the like say nothing about this one, and go through.
     """
-    usual = FileNotFoundError, IsADirectoryError, PermissionError, ImportError, MemoryError
+    usual = FileNotFoundError, IsADirectoryError, PermissionError, ImportError
     through: tuple[type[Exception], ...] = (*usual, *passing)
     try:
         yield
