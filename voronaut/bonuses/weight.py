@@ -18,7 +18,10 @@ Scale = float | str | Callable[[float], float]
 FALLING, LINEAR = "falling", "linear"
 USUAL = "falling:0.1"  # where none is given: in every adapter, and in training with PPO
 EPISODES = 100  # that are remembered
-FORMS = "use a number such as 0.01, linear:FROM:TO such as linear:0.01:0, or falling:NUMBER such as falling:0.1"
+FORMS = (
+    "use a number of at least 0 such as 0.01, linear:FROM:TO such as linear:0.01:0, or falling:NUMBER such as "
+    "falling:0.1"
+)
 
 
 class Weight:
