@@ -105,6 +105,43 @@ def test_seconds_of_the_log_are_those_that_passed(monkeypatch: pytest.MonkeyPatc
         assert sum(row[name] for name in SECONDS) < next(ticks) - began
 
 
+@pytest.mark.parametrize("bonus", ["kme", "zero"])  # paid before learning begins, and inside the program
+def test_what_steps_in_halves_is_learned_beside_and_nothing_else_changes(
+    bonus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, order = counting(3, bonuses=[bonus]), []
+    halves = counting(bonuses=[bonus])
+    halves.task = InHalves(order, halves.task.num_envs, limit=5)
+    for name in ("learn", "draw_and_learn"):
+        given = getattr(pair.Lane, name)
+        monkeypatch.setattr(pair.Lane, name, lambda *at, given=given: (order.append("learn"), given(*at))[1])
+    for _ in range(3):
+        halves.turn()
+    assert order == ["begin", "finish"] * 8 + ["begin", "learn", "finish"] * 16  # a turn is random
+    for one, other in zip(*(jax.tree.leaves(each.lanes[0].run) for each in (plain, halves)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+class InHalves(Counter):
+    """Writes down when it begins and when it is waited for."""
+
+    def __init__(self, order: list[str], num_envs: int, limit: int) -> None:
+        super().__init__(num_envs, limit)
+        self.order = order
+
+    def begin(self, actions: Any) -> None:
+        self.order.append("begin")
+        self.taken = actions
+
+    def finish(self) -> Any:
+        self.order.append("finish")
+        return super().step(self.taken)
+
+    def step(self, actions: Any) -> Any:
+        self.begin(actions)
+        return self.finish()
+
+
 @pytest.mark.parametrize(
     ("bonus", "paired", "shares"), [("none", True, (4,)), ("zero", True, (2, 2)), ("kme", False, (4,))]
 )

@@ -53,6 +53,17 @@ class VectorTask(Protocol):
         """Free the environments."""
 
 
+@runtime_checkable
+class StepsInHalves(Protocol):
+    """A task whose environments run by themselves: between `begin` and `finish` there is time for something else."""
+
+    def begin(self, actions: Any) -> None:
+        """Clip the actions (n, a) to the bounds and let all environments take them, without waiting for any."""
+
+    def finish(self) -> Step:
+        """Wait for them; `step` is one after the other."""
+
+
 def env_seeds(seeds: Sequence[int], envs_per_seed: int, generation: int = 0) -> list[int]:
     """One 31-bit seed per environment from (run seed, index in the run) alone, so that runs do not see each other.
 

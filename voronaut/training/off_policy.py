@@ -3,13 +3,13 @@
 Every batch is paid by the bonus as it is when the batch is drawn, in units of the bonus's running deviation: no stored
 bonus is stale, and no weight needs to be chosen.
 
-A vector step: act → draw a batch and pay it → begin to learn → simulate meanwhile → keep what happened. So acting lags
+A vector step: act → draw a batch and pay it → begin to simulate, and to learn → keep what happened. So acting lags
 learning by one vector step, simulating and learning overlap, and the order of everything is fixed.
 """
 
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from voronaut.bonuses.base import PaysInPrograms
 from voronaut.bonuses.networks import on_accelerator, stacked
 from voronaut.entropy.batch import batch_entropy
 from voronaut.helpers import npz
-from voronaut.tasks.base import Step, VectorTask
+from voronaut.tasks.base import Step, StepsInHalves, VectorTask
 from voronaut.training import checkpoint, policy, replay
 from voronaut.training.config import Config, Method
 from voronaut.training.folder import Rows
@@ -53,6 +53,7 @@ class SACTrainer:
         shape = (len(self.seeds), config.envs, task.obs_dim)
         self.observations: Floats | None = None
         self.rewarded = np.zeros(len(self.seeds), np.int64)
+        self.paid = np.zeros((self.rows, *shape[:2]), np.bool_)  # which steps of the last turn the task paid
         self.next_states = np.zeros((len(self.seeds), self.rows, *shape[1:]), np.float32)
         self.recent = np.zeros((len(self.seeds), self.settings.absorb_every, *shape[1:]), np.float32)
         self.returns = np.zeros(shape[:2])  # of the episodes under way
@@ -61,7 +62,6 @@ class SACTrainer:
         self.appended = 0  # vector steps that are in files
         self.pending: list[replay.Transition] = []  # those after them
         self.beginner = ThreadPoolExecutor(1)  # begins to learn while the environments are simulated
-        self.begun: Future[None] = self.beginner.submit(lambda: None)
         self.disk = replay.disk(self._shape()) * len(self.seeds)
 
     def turn(self) -> Rows:
@@ -78,34 +78,45 @@ class SACTrainer:
 
     def _vector_step(self, t: int, row: int) -> None:
         learning = t * self.config.envs >= self.settings.random_steps
-        actions = self._act_and_learn(t) if learning else self._random(t)
-        with self._timed("collect_seconds"):
-            step = self.task.step(_scaled(actions, self.task).reshape(self.task.num_envs, -1))
-        with self._timed("learn_seconds"):
-            self.begun.result()
-        self._keep(actions, step, row)
+        actions = self._act(t) if learning else self._random(t)
+        taken = _scaled(actions, self.task).reshape(self.task.num_envs, -1)
+        self._keep(actions, self._simulate_and_learn(taken, t) if learning else self._simulate(taken), row)
         if (t + 1) % self.settings.absorb_every == 0:
             self._absorb(t)
 
-    def _act_and_learn(self, t: int) -> Floats:
-        """Actions of all runs, from the agents before they learn; the wait is for the last vector step's learning.
-
-        Where everything is one program, learning stands in line before the actions are there: the device has no pause.
-        Handing an accelerator many small programs takes a while, so it is done in a thread of its own while the
-        environments are simulated; what comes after waits for it, and the order of everything stays fixed.
-        """
+    def _act(self, t: int) -> Floats:
+        """Actions of all runs, from the agents as they are; the wait is for the last vector step's learning."""
         with self._timed("learn_seconds"):
             drawn = [
                 lane.act(self.observations[rows], self.explores[rows], t)  # type: ignore[index]
                 for lane, rows in self._lanes()
             ]
-        if not all(lane.inside for lane in self.lanes):
-            with self._timed("learn_seconds"):
-                jax.block_until_ready(drawn)  # type: ignore[no-untyped-call]
-            self._learn_outside(t)
-        self.begun = self.beginner.submit(self._learn_inside, t)
-        with self._timed("learn_seconds"):
             return np.concatenate([np.asarray(each) for each in drawn])
+
+    def _simulate(self, actions: NDArray[np.float64]) -> Step:
+        with self._timed("collect_seconds"):
+            return self.task.step(actions)
+
+    def _simulate_and_learn(self, actions: NDArray[np.float64], t: int) -> Step:
+        """A step of the environments, and what is learned meanwhile; the order of everything is fixed.
+
+        To hand an accelerator its many small programs takes a while. Environments that run by themselves leave the time
+        for it. Beside others it is done in a thread of its own.
+        """
+        if isinstance(self.task, StepsInHalves):
+            with self._timed("collect_seconds"):
+                self.task.begin(actions)
+            self._learn_outside(t)
+            with self._timed("learn_seconds"):
+                self._learn_inside(t)
+            with self._timed("collect_seconds"):
+                return self.task.finish()
+        self._learn_outside(t)
+        begun = self.beginner.submit(self._learn_inside, t)
+        step = self._simulate(actions)
+        with self._timed("learn_seconds"):
+            begun.result()
+        return step
 
     def _random(self, t: int) -> Floats:
         """Uniform actions, from (seed, vector step) alone."""
@@ -156,7 +167,8 @@ class SACTrainer:
         t = self.done * self.rows + row
         self.next_states[:, row] = self.recent[:, t % self.settings.absorb_every] = nxt
         self.top = np.maximum(self.top, self._shaped(step.dense_rewards).max(axis=1))
-        self.rewarded += (rewards > 0).sum(axis=1)
+        self.paid[row] = rewards > 0
+        self.rewarded += self.paid[row].sum(axis=1)
         self.returns += rewards
         over = terminated | truncated
         for run, env in zip(*np.nonzero(over), strict=True):

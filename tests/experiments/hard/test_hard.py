@@ -239,8 +239,7 @@ def test_every_run_is_judged_by_its_own_policy(tmp_path: Path) -> None:
 def test_the_step_of_a_reward_is_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     [one] = configs("kme")
     task = Counter(2 * one.envs, limit=50)
-    watched, book = run.Watched(task), run.Book([], [{}, {}], [], {}, [])  # type: ignore[arg-type]
-    trainer = SACTrainer(one, watched)  # type: ignore[arg-type]
+    trainer, book = SACTrainer(one, task), run.Book([], [{}, {}], [], {}, [])
     step = task.step
     calls: list[int] = []
 
@@ -255,7 +254,7 @@ def test_the_step_of_a_reward_is_where_it_was(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(2):
         before = trainer.rewarded.copy()
         trainer.turn()
-        run.discover(trainer, watched.paid(), book, before)
+        run.discover(trainer, book, before)
     assert book.rewarded == [{}, {"1": {"step": 11 * 16, "by": "explorer"}}]
 
 

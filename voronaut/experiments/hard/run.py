@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from voronaut.experiments.hard import results, settings
 from voronaut.experiments.hard.judge import Evaluations, Judge, judged
 from voronaut.experiments.hard.settings import EPISODES, METHODS, Cell, Wanted
 from voronaut.helpers import files, machine, npz
-from voronaut.tasks.base import Step, VectorTask
 from voronaut.tasks.factory import make
 from voronaut.training import checkpoint, folder, loop, policy
 from voronaut.training.config import Config, Method
@@ -116,13 +115,13 @@ def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Sa
             return True
         folder.check(config, work, resume=True, restart=False)
         folder.claim(config, work)
-        task = Watched(make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend))
+        task = make(config.task, seeds, config.envs, threshold=config.threshold, backend=config.backend)
         try:
-            trainer = SACTrainer(config, cast(VectorTask, task))
+            trainer = SACTrainer(config, task)
             folder.check_room(trainer, work)
             book = resume(trainer, work)
             with Judge(config, work) as judge:
-                done = _turns(f"{cell.name}:{_name(config)}", trainer, task, book, judge, work, stop, say)
+                done = _turns(f"{cell.name}:{_name(config)}", trainer, book, judge, work, stop, say)
         finally:
             task.close()
         if done:
@@ -131,15 +130,13 @@ def train(cell: Cell, config: Config, work: Path, out: Path, stop: Stop, say: Sa
     return done
 
 
-def _turns(
-    name: str, trainer: SACTrainer, task: "Watched", book: Book, judge: Judge, work: Path, stop: Stop, say: Say
-) -> bool:
+def _turns(name: str, trainer: SACTrainer, book: Book, judge: Judge, work: Path, stop: Stop, say: Say) -> bool:
     begun = saved = trainer.done
     longest, ends = 0.0, judged(trainer.total)
     while trainer.done < trainer.total:
         started, before = time.perf_counter(), trainer.rewarded.copy()
         rows = trainer.turn()
-        discover(trainer, task.paid(), book, before)
+        discover(trainer, book, before)
         took = time.perf_counter() - started
         longest = max(longest, took if trainer.done > begun + 1 else 0.0)  # the first turn compiles
         write_down(book, rows, took)
@@ -184,36 +181,14 @@ def write_down(book: Book, rows: folder.Rows, took: float) -> None:
     book.seconds["all"] += took
 
 
-class Watched:
-    """A task that remembers which steps were paid, until it is asked."""
-
-    def __init__(self, task: VectorTask) -> None:
-        self._task = task
-        self._paid: list[NDArray[np.bool_]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._task, name)
-
-    def step(self, actions: Any) -> Step:
-        """The task's own."""
-        step = self._task.step(actions)
-        self._paid.append(step.rewards > 0)
-        return step
-
-    def paid(self) -> NDArray[np.bool_]:
-        """Which steps were paid since this was asked last, (steps, environments)."""
-        paid, self._paid = np.stack(self._paid), []
-        return paid
-
-
-def discover(trainer: SACTrainer, paid: NDArray[np.bool_], book: Book, before: NDArray[np.int64]) -> None:
-    """Write down where the first and the hundredth reward was, if that was in the last turn, of which `paid` tells."""
-    start, by_run = (trainer.done - 1) * trainer.rows, paid.reshape(len(paid), len(trainer.seeds), -1)
+def discover(trainer: SACTrainer, book: Book, before: NDArray[np.int64]) -> None:
+    """Write down where the first and the hundredth reward was, if that was in the last turn."""
+    start = (trainer.done - 1) * trainer.rows
     explores = trainer.shared_out(np.zeros_like(before))  # it does not change before the hundredth
     for run in range(len(trainer.seeds)):
         for count in COUNTS:
             if before[run] < count <= trainer.rewarded[run]:
-                row, env = np.argwhere(by_run[:, run])[count - 1 - before[run]]
+                row, env = np.argwhere(trainer.paid[:, run])[count - 1 - before[run]]
                 step = int(start + row + 1) * trainer.config.envs
                 who = "explorer" if explores[run, env] else "exploiter"
                 by = "random actions" if step - trainer.config.envs < trainer.settings.random_steps else who

@@ -63,11 +63,19 @@ class EnvpoolTask:
 
     def step(self, actions: Any) -> Step:
         """Clip the actions (n, a) to the bounds and take them; episodes that end start anew."""
+        self.begin(actions)
+        return self.finish()
+
+    def begin(self, actions: Any) -> None:
+        """Clip the actions (n, a) to the bounds and let the pool's threads take them."""
         if self._obs is None:
             raise RuntimeError("the task has not started: call reset() before step().")
         actions = bounded(actions, self.action_low, self.action_high, self.num_envs)
         self._tape.step(actions)
         self._pool._send([self._ids, self._ids, actions])
+
+    def finish(self) -> Step:
+        """What came of it. No thread of Python runs while the pool is waited for: it does not release the GIL."""
         state = self._pool._recv()
         next_states = obs = self._flat(state)
         dense, done, truncated = state[self._reward], state[self._done], state[self._trunc]
