@@ -18,6 +18,7 @@ from voronaut.experiments.hard.settings import (
     DENSE,
     EVERY,
     FOLDER,
+    LONG,
     MAIN,
     METHODS,
     NEW,
@@ -53,7 +54,7 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     data = load(folder)
     compared = {cell: {m: data[cell].get(m, []) for m in ("kme", *RIVALS, "none")} for cell in COMPARED}
     ablated = {ABLATED: {m: data[ABLATED].get(m, []) for m in ("kme", *ABLATIONS)}}
-    names = ("curves", "discovery", "rivals", "ablations", "dense", *ALONE)
+    names = ("curves", "further", "discovery", "rivals", "ablations", "dense", *ALONE)
     paths = {name: figures / f"{name}.png" for name in names}
     curves(paths["curves"], data, CELLS, MAIN, ppo(), "PPO + KME after 5M steps")
     published = {name: cell.aim for name, cell in DENSE.items()}
@@ -61,6 +62,7 @@ def draw(folder: Path = FOLDER, figures: Path = FIGURES) -> list[Path]:
     for name, cell in ALONE.items():
         methods = (*MAIN, *NEW_RIVALS) if cell in NEW else MAIN
         seeds(paths[name], EVERY[cell], {method: data[cell].get(method, []) for method in methods})
+    further(paths["further"], data)
     discovery(paths["discovery"], data)
     scores(paths["rivals"], compared, 2)
     scores(paths["ablations"], ablated, 1)
@@ -97,6 +99,26 @@ def seeds(path: Path, cell: Cell, runs: Runs) -> None:
         for axes in panels:
             axes.set_ylim(-0.02 * top, top)
         panels[0].set_ylabel("return")
+
+
+def further(path: Path, data: Data) -> None:
+    """Every seed of the pair that went on to five million steps, and behind it those that had two."""
+    with figure(path, columns=len(LONG), size=(13, 3)) as panels:
+        for axes, cell in zip(panels, LONG.values(), strict=True):
+            axes.set_title(cell.title, fontsize=10)
+            shorter, longer = (data[name].get("kme", []) for name in (cell.name.removesuffix("-5M"), cell.name))
+            for some, millions, alpha in ((shorter, 2, 0.3), (longer, 5, 1.0)):
+                for number, result in enumerate(some):
+                    label = {} if number else {"label": f"pair + KME, {millions} million steps, every seed"}
+                    returns = drawing.smooth(np.nan_to_num(stats.carried(result.curve["exploiter_return"])))
+                    axes.plot(result.curve["env_steps"] / 1e6, returns, color=SHADES["kme"], alpha=alpha, **label)
+            if not longer:
+                axes.text(0.97, 0.9, f"5 million: {drawing.NOT_RUN}", transform=axes.transAxes, ha="right",
+                          color=drawing.GREY, style="italic", fontsize=9)  # fmt: skip
+            axes.set(xlabel="million steps", xlim=(0, cell.steps / 1e6))
+            axes.set_ylim(bottom=0)
+        panels[0].set_ylabel("return")
+        _legend(panels)
 
 
 def _panel(axes: Any, cell: Cell, runs: Runs) -> None:

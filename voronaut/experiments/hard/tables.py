@@ -172,7 +172,8 @@ def mean(some: Some) -> str:
     """Mean score with its bootstrap interval and the number of seeds."""
     if not some:
         return drawing.NOT_RUN
-    return f"{pretty(stats.bootstrap([marks(some)], stats.mean), '.0f')}, {len(some)} seeds"
+    seeds = "1 seed" if len(some) == 1 else f"{len(some)} seeds"
+    return f"{pretty(stats.bootstrap([marks(some)], stats.mean), '.0f')}, {seeds}"
 
 
 def _against(data: Data, cell: str, names: Sequence[str]) -> list[list[str]]:
