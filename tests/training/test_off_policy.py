@@ -23,7 +23,8 @@ SECONDS = {"collect_seconds", "bonus_seconds", "learn_seconds"}
 
 def config(**choices: Any) -> Config:
     """Cheetah: four environments, turns of 32 steps, the first of which is random."""
-    options = {"kme": {"clusters": 8}, "sac": TINY | choices.pop("numbers", {})}
+    kme = {"clusters": 8, "scale": choices.pop("scale", 1)}
+    options = {"kme": kme, "sac": TINY | choices.pop("numbers", {})}
     names = choices.get("bonuses", ["kme"])
     options = {name: given for name, given in options.items() if name == "sac" or name in names}
     given = {"learner": "sac", "bonuses": names, "seeds": 1, "steps": 128, "rollout": 32, "envs": 4, "options": options}
@@ -151,9 +152,9 @@ def test_who_is_there(bonus: str, paired: bool, shares: tuple[int, ...]) -> None
     assert trainer.lanes[0].run.agents.log_temperature.shape == (1, len(shares))
 
 
-@pytest.mark.parametrize("own", [1.0, 0.0])
+@pytest.mark.parametrize(("own", "weight"), [(1.0, 1.0), (0.0, 1.0), (1.0, 0.25)])
 def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(
-    own: float, monkeypatch: pytest.MonkeyPatch
+    own: float, weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Any] = []
     learn = pair.sac.learn
@@ -163,10 +164,9 @@ def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(
         return learn(agent, batch, key, settings)
 
     monkeypatch.setattr(pair.sac, "learn", watched)
-    lane = counting(2, numbers={"discount": 0.5, "explorer_task": own}).lanes[
-        0
-    ]  # settings of its own: nothing compiled is used again
-    states = lane.draw(1000)
+    settings = {"discount": 0.5, "explorer_task": own, "polyak": 0.01 * weight}  # its own: nothing compiled is there
+    lane = counting(2, numbers=settings).lanes[0]
+    states, lane.weight = lane.draw(1000), np.array([weight], np.float32)
     assert states.shape == (1, 2 * 8 * 3, 2)
     given.clear()
     lane.learn(np.full(states.shape[:2], 7.0, np.float32), 1000)
@@ -177,8 +177,43 @@ def test_the_exploiter_is_paid_by_the_task_alone_and_the_explorer_by_both(
     powers = 0.5 ** np.arange(3) * windows.alive
     task, bonus = (windows.rewards * powers).sum(-1), 7.0 / float(lane.run.deviation[0]) * powers.sum(-1)
     assert paid == pytest.approx(
-        sorted(float(x[step].mean()) for x in (task, own * task + bonus) for step in range(2)), 1e-4
+        sorted(float(x[step].mean()) for x in (task, own * task + weight * bonus) for step in range(2)), 1e-4
     )
+
+
+def test_a_weight_falls_as_the_exploiters_episodes_are_paid(tmp_path: Path) -> None:
+    """Two environments are the exploiter's: the first is never paid by the task, the second from the second turn on."""
+
+    def begun() -> SACTrainer:
+        trainer = counting(scale="falling:2")
+        step = trainer.task.step
+
+        def sparse(actions: Any) -> Any:
+            given = step(actions)
+            return given._replace(rewards=given.rewards * np.array([0, trainer.done > 0, 1, 1]))
+
+        trainer.task.step = sparse  # type: ignore[method-assign]
+        return trainer
+
+    trainer, paid = begun(), 0.0
+    [row] = trainer.turn()
+    assert row["scale"] == 2 and trainer.bonuses.weights[0].episodes == 2  # of eight steps each, episodes have five
+    [row] = trainer.turn()
+    for n, met in enumerate([0, 0, 0, 1, 0, 1], 1):
+        paid += (met - paid) / n
+    assert row["scale"] == pytest.approx(2 * (1 - paid))
+    trainer._weigh(99)
+    np.testing.assert_allclose(trainer.lanes[0].weight, [2 * (1 - paid)], rtol=1e-6)
+    checkpoint.save(tmp_path, 2, trainer.state_dict(checkpoint.chunks(tmp_path)))
+    other, found = begun(), checkpoint.newest(tmp_path, 2, print)
+    assert found is not None
+    other.load_state_dict(found, checkpoint.chunks(tmp_path))
+    assert other.turn()[0]["scale"] == trainer.turn()[0]["scale"] < row["scale"]
+
+
+def test_a_weight_can_be_a_line_over_the_training() -> None:
+    trainer = counting(scale="linear:1:0")
+    assert [trainer.turn()[0]["scale"] for _ in range(4)] == pytest.approx([0.75, 0.5, 0.25, 0])
 
 
 def test_every_batch_is_paid_by_the_bonus_as_it_is_now() -> None:

@@ -48,8 +48,8 @@ def gradient_steps(width: int, batch: int) -> dict[str, float]:
 def own(width: int, batch: int, agents: int, numbers: dict[str, Any] | None = None) -> Callable[[], Any]:
     """Draw and learn, `STEPS` times, with one agent or with both of a pair."""
     chosen = pair.settings({"width": width, "batch": batch, "gradient_steps": STEPS, **(numbers or {})})
-    shares, weights = ((16,), (0.0,)) if agents == 1 else ((8, 8), (0.0, 0.0))
-    lane = pair.Lane([0], replay.Shape(KEPT // 16, 16, 17, 6), shares, weights, chosen)
+    shares, curious = ((16,), (False,)) if agents == 1 else ((8, 8), (False, False))
+    lane = pair.Lane([0], replay.Shape(KEPT // 16, 16, 17, 6), shares, curious, chosen)
     rng = np.random.default_rng(0)
     for _ in range(KEPT // 16):
         lane.keep(jax.tree.map(lambda x: x[None], _happened(rng, 16)))

@@ -1,7 +1,8 @@
 """β, what a bonus weighs beside the task's reward: a number, a line over the training, a function of the progress,
 or a number that falls as the task pays by itself.
 
-    "falling:0.1"   0.1 times the share of the last hundred or so episodes in which the task paid nothing.
+    "falling:0.1"   0.1 times the share of the last hundred or so episodes in which the task paid nothing (with SAC: of
+                    the exploiter's last twenty or so).
 
 A bonus that goes on at full weight beside a reward that has been found keeps an agent from settling on it; one that is
 gone for good leaves an agent alone that has lost it again. An episode is paid if one of its rewards was above 0.
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 Scale = float | str | Callable[[float], float]
 FALLING, LINEAR = "falling", "linear"
 USUAL = "falling:0.1"  # where none is given: in every adapter, and in training with PPO
-EPISODES = 100  # that are remembered
+EPISODES, OF_EXPLOITER = 100, 20  # that are remembered, and with SAC, where each of fewer environments has episodes
 FORMS = (
     "use a number of at least 0 such as 0.01, linear:FROM:TO such as linear:0.01:0, or falling:NUMBER such as "
     "falling:0.1"
@@ -25,10 +26,10 @@ FORMS = (
 
 
 class Weight:
-    """The weight of one run's bonus, and what it follows: how many of its episodes the task has paid."""
+    """The weight of one run's bonus, and what it follows: how many of its last `remembered` episodes were paid."""
 
-    def __init__(self, scale: Scale) -> None:
-        self.scale = checked(scale)
+    def __init__(self, scale: Scale, remembered: int = EPISODES) -> None:
+        self.scale, self.remembered = checked(scale), remembered
         self.falls = isinstance(self.scale, str) and self.scale.startswith(FALLING)
         self.paid, self.episodes = 0.0, 0  # share of recent episodes, and how many there have been
         self._met: NDArray[np.bool_] = np.zeros(0, bool)  # whether each episode under way was paid
@@ -44,7 +45,7 @@ class Weight:
             met = met | above[begun : end + 1].any(axis=0)
             for each in met[over[end]]:
                 self.episodes += 1
-                self.paid += (float(each) - self.paid) / min(self.episodes, EPISODES)
+                self.paid += (float(each) - self.paid) / min(self.episodes, self.remembered)
             met, begun = met & ~over[end], int(end) + 1
         self._met = met | above[begun:].any(axis=0)
 

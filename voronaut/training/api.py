@@ -76,12 +76,6 @@ def configure(  # noqa: PLR0913
         raise ValueError(
             f"{ABSORB}={ONLINE} pays a rollout as it is absorbed; SAC pays batches of its replay. Leave it out."
         )
-    for method in methods:
-        if learner == "sac" and ":" in method.scale:
-            raise ValueError(
-                f"with SAC the scale of a bonus is a number, in deviations of the bonus; got {method.scale!r}. A pair "
-                "needs no other: its exploiter is not paid by the bonus."
-            )
     chosen = check_numbers(learner, (options or {}).get(learner, {}), usual.names)
     usual.check(chosen)
     backend = choose_backend(task, backend)

@@ -28,7 +28,7 @@ from voronaut.training import checkpoint, policy, replay
 from voronaut.training.config import Config, Method
 from voronaut.training.folder import Rows
 from voronaut.training.pair import EXPLOITER, EXPLORER, KNOWN, Lane, settings
-from voronaut.training.population import Population, weight
+from voronaut.training.population import Population
 
 Floats = NDArray[np.float32]
 
@@ -78,6 +78,7 @@ class SACTrainer:
 
     def _vector_step(self, t: int, row: int) -> None:
         learning = t * self.config.envs >= self.settings.random_steps
+        self._weigh(t)
         actions = self._act(t) if learning else self._random(t)
         taken = _scaled(actions, self.task).reshape(self.task.num_envs, -1)
         self._keep(actions, self._simulate_and_learn(taken, t) if learning else self._simulate(taken), row)
@@ -123,6 +124,12 @@ class SACTrainer:
         shape = (self.config.envs, self.task.action_dim)
         drawn = [np.random.default_rng([seed, t, 9]).uniform(-1, 1, shape) for seed in self.seeds]
         return np.stack(drawn).astype(np.float32)
+
+    def _weigh(self, t: int) -> None:
+        """Tell the lanes what their bonuses weigh after so many vector steps."""
+        progress = t / (self.total * self.rows)
+        for lane, rows in self._lanes():
+            lane.weight = np.array([weight.at(progress) for weight in self.bonuses.weights[rows]], np.float32)
 
     def _learn_outside(self, t: int) -> None:
         """Pay what is drawn as the bonus is now, and begin to learn, where the bonus cannot be in the program.
@@ -171,6 +178,8 @@ class SACTrainer:
         self.rewarded += self.paid[row].sum(axis=1)
         self.returns += rewards
         over = terminated | truncated
+        mine = ~self.explores  # a weight that falls looks at the exploiter's episodes
+        self.bonuses.see(np.where(mine, rewards, 0), over & mine)
         for run, env in zip(*np.nonzero(over), strict=True):
             self.finished[run][int(self.explores[run, env])].append(float(self.returns[run, env]))
         if over.any():
@@ -234,6 +243,9 @@ class SACTrainer:
         self._freeze()
         if self.task.resumes_exactly:
             self.observations, self.returns = arrays["observations"].copy(), arrays["returns"].copy()
+        else:
+            for weight in self.bonuses.weights:
+                weight.begin_anew()
         self.appended, self.pending = self.done * self.rows, []
         then = [self.observations[rows] for _, rows in self._lanes()]
         full = replay.restore([lane.replay for lane in self.lanes], chunks, self.appended, then)
@@ -267,14 +279,13 @@ class SACTrainer:
         """A pair, unless there is no bonus or one agent is to have it all."""
         config, pays = self.config, method.kind != "none"
         shape = self._shape().within(self.settings.memory)
-        given = weight(method.scale, 0.0) if pays else 0.0
         kind = bonus_class(method.kind)
         pay = kind.pay if on_accelerator() and issubclass(kind, PaysInPrograms) else None
         if not (pays and config.pair):
-            return Lane(seeds, shape, (config.envs,), (given,), self.settings, pay)
+            return Lane(seeds, shape, (config.envs,), (pays,), self.settings, pay)
         explorers = [self.settings.explorers(config.envs, rewarded) for rewarded in (0, KNOWN)]
         most = (config.envs - min(explorers), max(explorers))
-        return Lane(seeds, shape, most, (0.0, given), self.settings, pay)
+        return Lane(seeds, shape, most, (False, True), self.settings, pay)
 
     def _shape(self) -> replay.Shape:
         """Of all that one run does."""
@@ -312,6 +323,7 @@ class SACTrainer:
                 "rewarded_steps": int(self.rewarded[run]),
                 "max_step_reward": float(self.top[run]),
                 "state_entropy": batch_entropy(self.next_states[run]),
+                "scale": float(self.bonuses.weights[run].at(self.done / self.total)),
                 **self.seconds,
             }
             rows.append(row | numbers)

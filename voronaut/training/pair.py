@@ -154,12 +154,19 @@ def act(
 
 
 def learn(
-    run: Run, windows: replay.Windows, raw: Array, weights: tuple[float, ...], key: Array, settings: Settings
+    run: Run,
+    windows: replay.Windows,
+    raw: Array,
+    weight: Array,
+    curious: tuple[bool, ...],
+    key: Array,
+    settings: Settings,
 ) -> tuple[Run, Stats]:
     """All gradient steps of a vector step: windows (steps, batch, …) and what their states earn, (steps, batch, n).
 
-    Agent i is paid by the task and weights[i] times the bonus, which is in units of its running deviation (over all
-    that was drawn, also behind a window's end); the task counts `explorer_task` for the explorer of a pair.
+    Agent i is paid by the task and, if it is curious, `weight` times the bonus, which is in units of its running
+    deviation (over all that was drawn, also behind a window's end); the task counts `explorer_task` for the explorer of
+    a pair.
     """
     batches = run.batches + 1
     deviation = run.deviation + jnp.maximum(RATE, 1 / batches) * (raw.std() - run.deviation)
@@ -168,7 +175,9 @@ def learn(
     last, discounts = replay.ends(windows, settings.discount)
     first, last = (standardised(states, run.scale) for states in (windows.observations, last))
     earned = (1.0, settings.explorer_task)
-    rewards = jnp.stack([own * task + share * extra for own, share in zip(earned, weights, strict=False)], axis=1)
+    rewards = jnp.stack(
+        [own * task + (weight * extra if eager else 0) for own, eager in zip(earned, curious, strict=False)], axis=1
+    )
 
     def step(before: tuple[sac.Agent, sac.Stats], given: tuple[sac.Batch, Array]) -> tuple[Any, None]:
         (agents, _), (batch, keys) = before, given
@@ -179,8 +188,8 @@ def learn(
 
         return side_by_side(one, (agents, batch.rewards, keys), batch._replace(rewards=())), None
 
-    keys = jax.random.split(key, (settings.gradient_steps, len(weights)))
-    nothing = sac.Stats(*[jnp.zeros(len(weights), run.deviation.dtype)] * len(sac.Stats._fields))
+    keys = jax.random.split(key, (settings.gradient_steps, len(curious)))
+    nothing = sac.Stats(*[jnp.zeros(len(curious), run.deviation.dtype)] * len(sac.Stats._fields))
     given = sac.Batch(first, windows.actions, rewards, last, discounts), keys
     (agents, stats), _ = jax.lax.scan(step, (run.agents, nothing), given)  # the last stats alone are wanted
     return run._replace(agents=agents, deviation=deviation, batches=batches), Stats(stats, bonus.mean())
@@ -199,7 +208,7 @@ class Programs(NamedTuple):
 
 @functools.cache
 def programs(
-    settings: Settings, shares: tuple[int, ...], weights: tuple[float, ...], pay: Callable[[Any, Array], Array] | None
+    settings: Settings, shares: tuple[int, ...], curious: tuple[bool, ...], pay: Callable[[Any, Array], Array] | None
 ) -> Programs:
     """Compiled for lanes whose agents drive as many environments at most."""
     size = (settings.gradient_steps, settings.batch)
@@ -207,14 +216,16 @@ def programs(
     draw = functools.partial(
         replay.draw, shape=size, steps=settings.n_step, near_reward=settings.near_reward, tries=tries
     )
-    taught = functools.partial(learn, weights=weights, settings=settings)
+    taught = functools.partial(learn, curious=curious, settings=settings)
 
-    def drawn_and_taught(run: Run, memory: replay.Replay, frozen: Any, key: tuple[Array, Array]) -> tuple[Run, Stats]:
+    def drawn_and_taught(
+        run: Run, memory: replay.Replay, frozen: Any, weight: Array, key: tuple[Array, Array]
+    ) -> tuple[Run, Stats]:
         windows = draw(memory, key=key[0])
         states, raw = windows.next_states, windows.bonus  # what was kept, or else what they earn now
         if raw is None:
             raw = jnp.zeros(states.shape[:-1]) if pay is None else pay(frozen, states.reshape(-1, states.shape[-1]))
-        return taught(run, windows, raw.reshape(states.shape[:-1]), key=key[1])
+        return taught(run, windows, raw.reshape(states.shape[:-1]), weight, key=key[1])
 
     return Programs(
         jax.jit(_keyed(functools.partial(act, shares=shares, settings=settings), 0)),
@@ -243,18 +254,19 @@ class Lane:
     """
 
     def __init__(
-        self, seeds: Sequence[int], shape: replay.Shape, shares: tuple[int, ...], weights: tuple[float, ...],
+        self, seeds: Sequence[int], shape: replay.Shape, shares: tuple[int, ...], curious: tuple[bool, ...],
         settings: Settings, pay: Callable[[Any, Array], Array] | None = None,
     ) -> None:  # fmt: skip
         self.seeds, self.shares = np.asarray(seeds, np.uint32), shares
-        self.programs = programs(settings, shares, weights, pay)
+        self.programs = programs(settings, shares, curious, pay)
         make = functools.partial(sac.init, obs_dim=shape.obs_dim, action_dim=shape.action_dim, settings=settings.agent)
-        generators = [[np.random.default_rng([seed, i, 0]) for i in range(len(weights))] for seed in seeds]
+        generators = [[np.random.default_rng([seed, i, 0]) for i in range(len(curious))] for seed in seeds]
         agents = runs.stack([runs.stack([make(rng) for rng in both]) for both in generators])
         nothing = np.zeros((len(seeds), shape.obs_dim), np.float32)
         self.run = Run(
             agents, Scale(nothing, nothing + 1, nothing[:, 0]), nothing[:, 0], nothing[:, 0].astype(np.int32)
         )
+        self.weight = np.zeros(len(seeds), np.float32)  # of the bonus for who is curious
         self.replay = replay.empty(len(seeds), shape)
         self.windows: Any = None
         self.inside = False  # whether the bonus is paid inside the program
@@ -274,11 +286,12 @@ class Lane:
     def learn(self, raw: Floats, t: int) -> None:
         """Begin to learn from the windows drawn last, whose states earn (runs, states)."""
         paid = raw.reshape(self.windows.rewards.shape)
-        self.run, self.stats = self.programs.learn(self.seeds, t, self.run, self.windows, paid)
+        self.run, self.stats = self.programs.learn(self.seeds, t, self.run, self.windows, paid, self.weight)
 
     def draw_and_learn(self, t: int) -> None:
         """`draw` and `learn` as one program that pays by `frozen`; a bonus that pays nothing needs none."""
-        self.run, self.stats = self.programs.draw_and_learn(self.seeds, t, self.run, self.replay, self.frozen)
+        given = (self.run, self.replay, self.frozen, self.weight)
+        self.run, self.stats = self.programs.draw_and_learn(self.seeds, t, *given)
 
     def keep(self, step: replay.Transition) -> None:
         """Remember what happened in one vector step, (runs, envs, …)."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses import bonus_class
 from voronaut.bonuses.base import Bonus, SideBySide
-from voronaut.bonuses.weight import Weight
+from voronaut.bonuses.weight import EPISODES, OF_EXPLOITER, Weight
 from voronaut.helpers.machine import cores
 from voronaut.helpers.threads import share_out
 from voronaut.training.checkpoint import nest, part
@@ -128,7 +128,8 @@ class Population:
             Stack([self._make(method, dim, seed) for seed in config.seeds], threads=threads)
             for method in config.methods
         ]
-        self.weights = [Weight(method.scale) for method, _ in config.runs]
+        remembered = OF_EXPLOITER if config.learner == "sac" else EPISODES
+        self.weights = [Weight(method.scale, remembered) for method, _ in config.runs]
 
     def see(self, rewards: NDArray[np.float32], over: NDArray[np.bool_]) -> None:
         """Show every run's weight what the task paid in a rollout, (runs, t, n), and where episodes ended."""
@@ -219,11 +220,6 @@ def check_absorb(name: Any) -> str:
     if name not in (SHUFFLED, ONLINE):
         raise ValueError(f"{ABSORB} must be {SHUFFLED} (Algorithm 2) or {ONLINE} (Algorithm 1); got {name!r}.")
     return str(name)
-
-
-def weight(text: str, progress: float) -> float:
-    """β at a progress from 0 (start) to 1 (end), where the task has paid nothing so far."""
-    return Weight(text).at(progress)
 
 
 def _alike(members: Sequence[Any]) -> bool:

@@ -278,7 +278,7 @@ def test_the_best_policy_of_a_cell_is_kept(whole: Callable[[], Path], tmp_path: 
 
 def test_gaits_become_a_strip_and_humanoids_a_film(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Image = pytest.importorskip("PIL.Image")
-    for cell in ("cheetah-0.25", figures.ALONE["humanoid"]):
+    for cell in ("cheetah-0.25", film.CELL):
         (tmp_path / "policies").mkdir(exist_ok=True)
         (tmp_path / f"policies/{cell}.npz").touch()
     noise = np.random.default_rng(0).integers(0, 255, (200, 48, 160, 3), dtype=np.uint8)
@@ -304,7 +304,7 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     )
     assert "| 2 [2, 2], 2 seeds | 2 [2, 2], 2 seeds | 2, 2 | 0.50 [0.50, 0.50] | 1.000 |" in texts["scores"]
     assert "random actions 2" in texts["discovery"] and "cartpole, seeds done: none 2 of 5" in texts["missing"]
-    assert len(figures.draw(tmp_path, tmp_path / "some")) == 7
+    assert len(figures.draw(tmp_path, tmp_path / "some")) == 8
     run_ = some.runs["cartpole"]["kme"][100]
     every = {
         cell: {m: dict.fromkeys(range(5), run_) for each in settings.PLANS if each.cell == cell for m in each.methods}
@@ -318,7 +318,7 @@ def test_the_page_and_figures_of_nothing_of_some_and_of_all(
     assert len(texts["ablations"].splitlines()) == 3 + len(settings.ABLATIONS)
     shown = tables.dense(tmp_path)["dense"]
     assert "| Humanoid run, dense reward | 2 [2, 2], 5 seeds | 2 [2, 2], 5 seeds | 117 |" in shown
-    assert len(figures.draw(tmp_path, tmp_path / "all")) == 7
+    assert len(figures.draw(tmp_path, tmp_path / "all")) == 8
 
 
 def test_the_hopper_is_paid_beyond_two_metres_and_falls() -> None:

@@ -14,7 +14,7 @@ from voronaut.tasks.factory import make
 from voronaut.training import policy
 
 SEED, EVERY_STEPS = 7, 2
-FILM, FILMS = "humanoid", "humanoid-0.2-5M"  # the film, and the cell whose best policy it shows
+FILM, CELL = "humanoid", "humanoid-0.2-5M"  # the film, and the cell whose best policy it shows
 FIRST, APART, SHOWN = 120, 8, 9  # pictures: where a strip begins, how far they are apart, how many it has
 FILMED, PER_SECOND = slice(100, 320), 20  # pictures of the film; so many per second are Humanoid's own time
 Pictures = NDArray[np.uint8]
@@ -55,7 +55,7 @@ def main(folder: Path = FOLDER, figures: Path = FIGURES) -> None:
     files = [path for name in CELLS if (path := folder / POLICIES / f"{name}.npz").exists()]
     shown = {path.stem: pictures(path) for path in files}
     print(strip(figures / "gaits.png", shown))
-    if (longer := folder / POLICIES / f"{FILMS}.npz").exists():
+    if (longer := folder / POLICIES / f"{CELL}.npz").exists():
         print(film(figures / f"{FILM}.webp", pictures(longer)))
 
 
