@@ -127,9 +127,14 @@ class SACTrainer:
 
     def _weigh(self, t: int) -> None:
         """Tell the lanes what their bonuses weigh after so many vector steps."""
-        progress = t / (self.total * self.rows)
+        scales = self._scales(t / (self.total * self.rows))
         for lane, rows in self._lanes():
-            lane.weight = np.array([weight.at(progress) for weight in self.bonuses.weights[rows]], np.float32)
+            lane.weight = scales[rows]
+
+    def _scales(self, progress: float) -> Floats:
+        """What the bonus of every run weighs now."""
+        runs = zip(self.config.runs, self.bonuses.weights, strict=True)
+        return np.array([weight.at(progress) if m.kind != "none" else 0 for (m, _), weight in runs], np.float32)
 
     def _learn_outside(self, t: int) -> None:
         """Pay what is drawn as the bonus is now, and begin to learn, where the bonus cannot be in the program.
@@ -312,7 +317,7 @@ class SACTrainer:
     def _rows(self) -> Rows:
         with self._timed("learn_seconds"):  # reading these waits for learning
             learned = [lane.numbers(place) for lane in self.lanes for place in range(len(lane.seeds))]
-        rows = []
+        rows, scales = [], self._scales(self.done / self.total)
         for run, numbers in enumerate(learned):
             mine, theirs = (self.finished[run][who] for who in (EXPLOITER, EXPLORER))
             row: dict[str, Any] = {
@@ -323,7 +328,7 @@ class SACTrainer:
                 "rewarded_steps": int(self.rewarded[run]),
                 "max_step_reward": float(self.top[run]),
                 "state_entropy": batch_entropy(self.next_states[run]),
-                "scale": float(self.bonuses.weights[run].at(self.done / self.total)),
+                "scale": float(scales[run]),
                 **self.seconds,
             }
             rows.append(row | numbers)
