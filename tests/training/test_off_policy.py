@@ -213,7 +213,7 @@ def test_a_weight_falls_as_the_exploiters_episodes_are_paid(tmp_path: Path) -> N
 
 def test_a_weight_can_be_a_line_over_the_training() -> None:
     trainer = counting(scale="linear:1:0")
-    assert [trainer.turn()[0]["scale"] for _ in range(4)] == pytest.approx([0.75, 0.5, 0.25, 0])
+    assert [trainer.turn()[0]["scale"] for _ in range(4)] == pytest.approx([25 / 32, 17 / 32, 9 / 32, 1 / 32])
     assert counting(bonuses=["none"]).turn()[0]["scale"] == 0
 
 

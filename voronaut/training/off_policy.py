@@ -127,14 +127,9 @@ class SACTrainer:
 
     def _weigh(self, t: int) -> None:
         """Tell the lanes what their bonuses weigh after so many vector steps."""
-        scales = self._scales(t / (self.total * self.rows))
+        progress = t / (self.total * self.rows)
         for lane, rows in self._lanes():
-            lane.weight = scales[rows]
-
-    def _scales(self, progress: float) -> Floats:
-        """What the bonus of every run weighs now."""
-        runs = zip(self.config.runs, self.bonuses.weights, strict=True)
-        return np.array([weight.at(progress) if m.kind != "none" else 0 for (m, _), weight in runs], np.float32)
+            lane.weight = np.array([any(lane.curious) * w.at(progress) for w in self.bonuses.weights[rows]], np.float32)
 
     def _learn_outside(self, t: int) -> None:
         """Pay what is drawn as the bonus is now, and begin to learn, where the bonus cannot be in the program.
@@ -317,7 +312,7 @@ class SACTrainer:
     def _rows(self) -> Rows:
         with self._timed("learn_seconds"):  # reading these waits for learning
             learned = [lane.numbers(place) for lane in self.lanes for place in range(len(lane.seeds))]
-        rows, scales = [], self._scales(self.done / self.total)
+        rows, scales = [], np.concatenate([lane.weight for lane in self.lanes])
         for run, numbers in enumerate(learned):
             mine, theirs = (self.finished[run][who] for who in (EXPLOITER, EXPLORER))
             row: dict[str, Any] = {

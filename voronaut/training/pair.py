@@ -257,7 +257,7 @@ class Lane:
         self, seeds: Sequence[int], shape: replay.Shape, shares: tuple[int, ...], curious: tuple[bool, ...],
         settings: Settings, pay: Callable[[Any, Array], Array] | None = None,
     ) -> None:  # fmt: skip
-        self.seeds, self.shares = np.asarray(seeds, np.uint32), shares
+        self.seeds, self.shares, self.curious = np.asarray(seeds, np.uint32), shares, curious
         self.programs = programs(settings, shares, curious, pay)
         make = functools.partial(sac.init, obs_dim=shape.obs_dim, action_dim=shape.action_dim, settings=settings.agent)
         generators = [[np.random.default_rng([seed, i, 0]) for i in range(len(curious))] for seed in seeds]
