@@ -154,14 +154,9 @@ def act(
 
 
 def learn(
-    run: Run,
-    windows: replay.Windows,
-    raw: Array,
-    weight: Array,
-    curious: tuple[bool, ...],
-    key: Array,
+    run: Run, windows: replay.Windows, raw: Array, weight: Array, curious: tuple[bool, ...], key: Array,
     settings: Settings,
-) -> tuple[Run, Stats]:
+) -> tuple[Run, Stats]:  # fmt: skip
     """All gradient steps of a vector step: windows (steps, batch, …) and what their states earn, (steps, batch, n).
 
     Agent i is paid by the task and, if it is curious, `weight` times the bonus, which is in units of its running
@@ -175,9 +170,8 @@ def learn(
     last, discounts = replay.ends(windows, settings.discount)
     first, last = (standardised(states, run.scale) for states in (windows.observations, last))
     earned = (1.0, settings.explorer_task)
-    rewards = jnp.stack(
-        [own * task + (weight * extra if eager else 0) for own, eager in zip(earned, curious, strict=False)], axis=1
-    )
+    paid = [own * task + (weight * extra if also else 0) for own, also in zip(earned, curious, strict=False)]
+    rewards = jnp.stack(paid, axis=1)
 
     def step(before: tuple[sac.Agent, sac.Stats], given: tuple[sac.Batch, Array]) -> tuple[Any, None]:
         (agents, _), (batch, keys) = before, given
