@@ -1,8 +1,7 @@
 """β, what a bonus weighs beside the task's reward: a number, a line over the training, a function of the progress,
 or a number that falls as the task pays by itself.
 
-    "falling:0.1"   0.1 times the share of the last hundred or so episodes in which the task paid nothing (with SAC: of
-                    the exploiter's last twenty or so).
+    "falling:0.1"   0.1 times the share of the last hundred or so episodes in which the task paid nothing.
 
 A bonus that goes on at full weight beside a reward that has been found keeps an agent from settling on it; one that is
 gone for good leaves an agent alone that has lost it again. An episode is paid if one of its rewards was above 0.
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 Scale = float | str | Callable[[float], float]
 FALLING, LINEAR = "falling", "linear"
 USUAL = "falling:0.1"  # where none is given: in every adapter, and in training with PPO
-EPISODES, OF_EXPLOITER = 100, 20  # that are remembered, and with SAC, where each of fewer environments has episodes
+EPISODES = 100  # that are remembered, if nothing else is said
 FORMS = (
     "use a number of at least 0 such as 0.01, linear:FROM:TO such as linear:0.01:0, or falling:NUMBER such as "
     "falling:0.1"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from voronaut.bonuses import bonus_class
 from voronaut.bonuses.base import Bonus, SideBySide
-from voronaut.bonuses.weight import EPISODES, OF_EXPLOITER, Weight
+from voronaut.bonuses.weight import EPISODES, Weight
 from voronaut.helpers.machine import cores
 from voronaut.helpers.threads import share_out
 from voronaut.training.checkpoint import nest, part
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ABSORB, SHUFFLED, ONLINE = "absorb", "shuffled", "online"  # Algorithm 2, or Algorithm 1: state by state, as they came
 LARGE = 1e15  # a state beyond is bad for some bonus
+OF_EXPLOITER = 20  # episodes that a falling weight looks back on with SAC: the exploiter's alone count, which are fewer
 SHORT, FEW = 4096, 3  # with fewer states than this a bonus is mostly Python, and more threads wait for each other
 
 
